@@ -7,6 +7,9 @@ the denominator and the numerator of the softmax (Milakov and Gimelshein 2018;
 Dao 2023, algorithm 1). The matrix of scores never leaves the chip.
 """
 
+# Triton's types are not annotations: mypy checks the launcher alone.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
 from typing import NamedTuple
 
 import torch
@@ -15,7 +18,10 @@ import triton.language as tl
 
 
 # fmt: off
-@triton.jit
+# Sizes are not specialised: a sequence that grows by a key compiles nothing.
+@triton.jit(do_not_specialize=[
+    "nheads", "group_size", "seqlen_q", "seqlen_k",
+])
 def _attn_fwd(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr,
     softmax_scale,
@@ -60,7 +66,7 @@ def _attn_fwd(
 
     # [bound] Causal: the last row of the block sees the most keys.
     if CAUSAL:
-        diagonal = (start_m + 1) * BLOCK_M + seqlen_k - seqlen_q
+        diagonal = (start_m + 1) * BLOCK_M + (seqlen_k - seqlen_q)
         hi = tl.minimum(diagonal, seqlen_k)
     else:
         hi = seqlen_k
@@ -121,32 +127,62 @@ def _attn_fwd(
 
 
 class Tile(NamedTuple):
-    """How a launch cuts the work: rows, keys a step, warps, loads in flight."""
+    """How a launch cuts the work: rows, keys a step, warps, loads in flight.
+
+    max_registers, a thread: with fewer of them more programs share an SM.
+    """
 
     block_m: int
     block_n: int
     num_warps: int
     num_stages: int
+    max_registers: int | None = None
 
 
 # The largest head dim of each entry, and its tile. No entry spills registers
 # or serialises its matrix products on sm_90 (tests/flashwalk/test_compile.py).
 _TILES_16_BIT = {
     64: Tile(128, 64, 8, 3),
-    128: Tile(128, 128, 8, 2),
-    256: Tile(128, 32, 8, 2),
+    128: Tile(128, 32, 8, 3, max_registers=128),
+    256: Tile(128, 32, 8, 3),
+}
+# Elements that must be read one by one take a pointer each, in two registers.
+_TILES_16_BIT_UNALIGNED = {
+    64: Tile(128, 64, 8, 3),
+    128: Tile(128, 32, 8, 2),
+    256: Tile(32, 16, 4, 1),
 }
 _TILES_32_BIT = {
-    64: Tile(32, 32, 4, 1),
-    128: Tile(32, 32, 8, 1),
-    256: Tile(16, 32, 8, 1),
+    32: Tile(32, 16, 4, 1),
+    64: Tile(32, 32, 8, 1),
+    128: Tile(16, 32, 8, 1),
+    256: Tile(16, 16, 8, 1),
 }
 
 
-def tile_for(head_dim: int, dtype: torch.dtype) -> Tile:
-    """The tile that a launch uses for this head dim (1 to 256) and dtype."""
-    tiles = _TILES_32_BIT if dtype == torch.float32 else _TILES_16_BIT
+def tile_for(head_dim: int, dtype: torch.dtype, *, aligned: bool = True) -> Tile:
+    """The tile that a launch uses for this head dim (1 to 256) and dtype.
+
+    aligned: whether rows can be read 16 bytes at a time (`is_aligned`).
+    """
+    if dtype == torch.float32:
+        tiles = _TILES_32_BIT
+    else:
+        tiles = _TILES_16_BIT if aligned else _TILES_16_BIT_UNALIGNED
     return tiles[min(limit for limit in tiles if head_dim <= limit)]
+
+
+def is_aligned(*tensors: torch.Tensor) -> bool:
+    """Whether Triton knows that rows of these tensors start at 16 bytes.
+
+    It compiles a kernel apart for arguments that 16 divides, and knows nothing
+    else about their divisors: 8 would be enough for 16 bits, but counts as odd.
+    """
+    return all(
+        number % 16 == 0
+        for x in tensors
+        for number in (x.data_ptr(), *x.stride()[:-1], x.shape[-1])
+    )
 
 
 def launch(
@@ -167,7 +203,8 @@ def launch(
     """
     batch, nheads, seqlen_q, head_dim = q.shape
     nheads_k, seqlen_k = k.shape[1:3]
-    tile = tile or tile_for(head_dim, q.dtype)
+    if tile is None:
+        tile = tile_for(head_dim, q.dtype, aligned=is_aligned(q, k, v, out))
     grid = (triton.cdiv(seqlen_q, tile.block_m) * batch * nheads,)
     _attn_fwd[grid](
         q, k, v, out, lse,
@@ -178,4 +215,5 @@ def launch(
         BLOCK_M=tile.block_m, BLOCK_N=tile.block_n,
         HEAD_DIM=max(16, triton.next_power_of_2(head_dim)),
         num_warps=tile.num_warps, num_stages=tile.num_stages,
+        maxnreg=tile.max_registers,
     )  # fmt: skip

@@ -1,0 +1,56 @@
+"""Everything that can be checked without building the site."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from codewalk.config import LANGUAGES, Project
+from codewalk.errors import CodewalkError, Problem
+from codewalk.references import Library
+from codewalk.scan import references
+
+
+def problems(project: Project) -> list[Problem]:
+    """What is wrong with the sources, the jobs, the records and the pages."""
+    library = Library(project)
+    return [
+        *_sources(library),
+        *_loading(project.jobs_path, lambda: project.jobs),
+        *_loading(project.results, lambda: library.records),
+        *_pages(library),
+    ]
+
+
+def _sources(library: Library) -> Iterator[Problem]:
+    """Files that do not parse, and steps that are malformed."""
+    for path in library.sources.paths():
+        name = library.project.relative(path)
+        yield from _loading(name, partial(_regions, library, path))
+
+
+def _regions(library: Library, path: Path) -> object:
+    return library.sources.read(path).regions
+
+
+def _pages(library: Library) -> Iterator[Problem]:
+    """References that lead nowhere."""
+    for language in LANGUAGES:
+        folder = library.project.root / library.project.pages / language
+        for path in sorted(folder.rglob("*.md")):
+            yield from _page(library, path, language)
+
+
+def _page(library: Library, path: Path, language: str) -> Iterator[Problem]:
+    name = library.project.relative(path)
+    for found in references(path.read_text(encoding="utf-8")):
+        try:
+            library.resolve(found.target, language, found.optional)
+        except CodewalkError as error:
+            yield Problem(name, found.line, str(error))
+
+
+def _loading(path: str, load: Callable[[], object]) -> Iterator[Problem]:
+    try:
+        load()
+    except CodewalkError as error:
+        yield Problem(path, 0, str(error))

@@ -1,0 +1,122 @@
+"""Digests that change when meaning changes.
+
+A Python file is digested by its syntax tree in a canonical form of our own:
+positions, comments, docstrings and formatting are left out, and so is whatever
+differs between Python versions (absent and empty fields, how an f-string is cut
+into pieces). Every other file is digested by its bytes.
+"""
+
+import ast
+import hashlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+_DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# Says nothing that the position in the tree does not say, or nothing at all.
+_LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+
+
+def digest_bytes(data: bytes) -> str:
+    """The digest of a file that is not Python."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_tree(tree: ast.AST) -> str:
+    """The digest of a syntax tree: equal on every Python that parses the source."""
+    hasher = hashlib.sha256()
+    for token in _tokens(tree):
+        hasher.update(token.encode("utf-8", "surrogatepass"))
+        hasher.update(b"\0")
+    return "ast:" + hasher.hexdigest()
+
+
+def digest_source(name: str, data: bytes) -> str:
+    """The digest of a file's content; `name` tells whether it is Python.
+
+    Python that does not parse is digested by its bytes, so that a broken file
+    still counts as changed and not as an error here.
+    """
+    if not name.endswith(".py"):
+        return digest_bytes(data)
+    try:
+        with warnings.catch_warnings():
+            # An invalid escape would be an error where warnings are errors.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return digest_bytes(data)
+    return digest_tree(tree)
+
+
+def digest_file(path: Path) -> str:
+    """The digest of the file at `path`."""
+    return digest_source(path.name, path.read_bytes())
+
+
+def _tokens(root: ast.AST) -> Iterator[str]:
+    """The canonical form, as a flat stream (a deep tree must not recurse)."""
+    stack: list[object] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ast.AST):
+            stack.extend(reversed(list(_node(item))))
+        elif isinstance(item, str):
+            yield item
+        else:
+            yield repr(item)
+
+
+def _node(node: ast.AST) -> Iterator[object]:
+    """A node as what it is made of: marks as strings, its children as nodes."""
+    if isinstance(node, ast.Constant):
+        yield f"constant {_constant(node.value)}"
+        return
+    yield f"({type(node).__name__}"
+    for field, value in sorted(ast.iter_fields(node)):
+        if field in _LEFT_OUT or value is None or value == []:
+            continue
+        yield f".{field}"
+        if field == "body" and isinstance(node, _DEFINITIONS):
+            yield from _without_docstring(value)
+        elif isinstance(node, ast.JoinedStr):
+            yield from _joined(value)
+        elif isinstance(value, list):
+            for child in value:
+                yield child if child is not None else "absent"
+        else:
+            yield value
+    yield ")"
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    is_docstring = (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    )
+    return body[1:] if is_docstring else body
+
+
+def _joined(pieces: list[ast.expr]) -> Iterator[object]:
+    """The pieces of an f-string, neighbouring texts joined and empty ones left out."""
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, ast.Constant):
+            text += str(piece.value)
+            continue
+        if text:
+            yield f"text {text!a}"
+            text = ""
+        yield piece
+    if text:
+        yield f"text {text!a}"
+
+
+def _constant(value: object) -> str:
+    """A constant with its type: 1, 1.0, True and "1" are four things."""
+    # hex: repr refuses integers of more than 4,300 digits. ascii: what repr
+    # escapes depends on the Unicode tables of the Python that runs.
+    text = hex(value) if type(value) is int else ascii(value)
+    return f"{type(value).__name__} {text}"

@@ -1,0 +1,183 @@
+"""The pages that exist only in the build: the source files and the records."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from codewalk.config import Column
+from codewalk.records import Record, Row, Scalar
+from codewalk.references import written
+from codewalk.render.code import line_html
+from codewalk.render.links import line_anchor, row_anchor
+from codewalk.render.page import Page
+from codewalk.render.results import Cell, TableRow, cell, heads, machine, staleness
+from codewalk.render.templating import fill
+from codewalk.render.words import word
+from codewalk.source import Region, SourceFile
+
+# Longer tables open on demand.
+_LONG = 60
+
+
+@dataclass
+class _Node:
+    """A region and the regions inside it."""
+
+    region: Region
+    inner: list["_Node"] = field(default_factory=list)
+
+
+def source_page(page: Page, file: SourceFile) -> str:
+    """A source file with its lines, regions and outline."""
+    nodes = _nest(file.regions)
+    permalink = page.repository.permalink(file.path, 1, max(1, len(file.lines)))
+    return fill(
+        "source_page.html",
+        page.language,
+        file=file,
+        lines=word("file-lines", page.language, count=len(file.lines)),
+        repository=permalink,
+        outline=fill("outline.html", page.language, nodes=nodes) if nodes else "",
+        code="".join(_code(file)),
+    )
+
+
+def source_index(page: Page) -> str:
+    """All source files, by folder, each with the first line of its docstring."""
+    sources = page.library.sources
+    folders: dict[str, list[dict[str, str]]] = {}
+    for path in sources.paths():
+        file = sources.read(path)
+        folder = file.path.rpartition("/")[0]
+        href = page.links.source(sources.address(file.path))
+        entry = {"name": file.name, "href": href, "lead": _lead(file)}
+        folders.setdefault(folder, []).append(entry)
+    return fill("source_index.html", page.language, folders=list(folders.items()))
+
+
+def record_page(page: Page, record: Record) -> str:
+    """A record: its provenance, its rows, its inputs."""
+    language = page.language
+    took = word("took", language, seconds=round(record.seconds))
+    return fill(
+        "record_page.html",
+        language,
+        title=record_title(page, record),
+        record=record,
+        age=staleness(record, page.library.changes(record), language),
+        machine=_facts(record.machine),
+        software=_facts(record.software),
+        took=took,
+        parts=_parts(page, record),
+        inputs_title=word("inputs", language, count=len(record.inputs)),
+        input_head=[Cell(word("input", language)), Cell(word("digest", language))],
+        inputs=[
+            TableRow((Cell(path), Cell(digest[:16])))
+            for path, digest in sorted(record.inputs.items())
+        ],
+    )
+
+
+def results_index(page: Page) -> str:
+    """All records, by device."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    for (device, job), record in sorted(page.library.records.items(), reverse=True):
+        entry = {
+            "device": device,
+            "title": record_title(page, record),
+            "href": page.links.record(device, job),
+            "started": record.started,
+            "age": staleness(record, page.library.changes(record), page.language),
+        }
+        groups.setdefault(machine(record), []).insert(0, entry)
+    return fill("results_index.html", page.language, groups=list(groups.items()))
+
+
+def record_title(page: Page, record: Record) -> str:
+    """The job's title in the page's language."""
+    job = page.project.jobs.jobs.get(record.job)
+    return job.title.get(page.language, record.job) if job else record.job
+
+
+def _nest(regions: Sequence[Region]) -> list[_Node]:
+    """Regions as a tree; they come sorted, the outer before the inner."""
+    roots: list[_Node] = []
+    open_nodes: list[_Node] = []
+    for region in regions:
+        while open_nodes and open_nodes[-1].region.end < region.start:
+            open_nodes.pop()
+        node = _Node(region)
+        (open_nodes[-1].inner if open_nodes else roots).append(node)
+        open_nodes.append(node)
+    return roots
+
+
+def _code(file: SourceFile) -> Iterator[str]:
+    """The lines, inside elements that a browser can land on."""
+    short = {region: name for name, region in file.addresses.items()}
+    starts: dict[int, list[Region]] = {}
+    ends: dict[int, int] = {}
+    for region in file.regions:
+        starts.setdefault(region.start, []).append(region)
+        ends[region.end] = ends.get(region.end, 0) + 1
+    landed: set[str] = set()
+    for line in range(1, len(file.lines) + 1):
+        for region in starts.get(line, ()):
+            yield _opening(region, short.get(region, region.qualname), landed)
+        yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'
+        yield "</span>" * ends.get(line, 0)
+
+
+def _opening(region: Region, short: str, landed: set[str]) -> str:
+    """The opening of a region's element, with its ids; an id is given once."""
+    anchor = line_anchor(region.start, region.end)
+    identity = "" if anchor in landed else f' id="{anchor}"'
+    landed.add(anchor)
+    names = dict.fromkeys((short, region.qualname))
+    marks = "".join(f'<span class="cw-anchor" id="{name}"></span>' for name in names)
+    return f'<span class="cw-region"{identity} data-name="{region.name}">{marks}'
+
+
+def _lead(file: SourceFile) -> str:
+    """The first line of the file's docstring."""
+    try:
+        text = ast.get_docstring(ast.parse(file.text))
+    except (SyntaxError, ValueError):
+        return ""
+    return (text or "").partition("\n")[0]
+
+
+def _facts(facts: Mapping[str, Scalar]) -> str:
+    """`name 1 · name 2`, without what says nothing."""
+    return " · ".join(f"{name} {written(v)}" for name, v in facts.items() if v != "")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that have the same columns, as one table."""
+
+    head: list[Cell]
+    rows: list[TableRow]
+    summary: str
+
+
+def _parts(page: Page, record: Record) -> list[_Part]:
+    """The rows, one table for each set of case columns, short tables first."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in record.rows:
+        groups.setdefault(tuple(row.case), []).append(row)
+    return [_part(page, rows) for rows in sorted(groups.values(), key=len)]
+
+
+def _part(page: Page, rows: Sequence[Row]) -> _Part:
+    names = dict.fromkeys(name for row in rows for name in (*row.case, *row.values))
+    columns: list[Column] = [page.project.jobs.column(name) for name in names]
+    shown = [
+        TableRow(
+            tuple(cell(row, c, page.language) for c in columns), row_anchor(row.index)
+        )
+        for row in rows
+    ]
+    long = len(rows) > _LONG
+    summary = word("rows", page.language, count=len(rows)) if long else ""
+    return _Part(heads(columns, shown, page.language), shown, summary)

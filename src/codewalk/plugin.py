@@ -1,0 +1,226 @@
+"""The door for MkDocs: hooks that call the rooms, and nothing more."""
+
+import datetime
+import logging
+import posixpath
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from mkdocs.config.base import Config
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.livereload import LiveReloadServer
+from mkdocs.plugins import BasePlugin, event_priority
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page as SitePage
+
+from codewalk import pages
+from codewalk.config import LANGUAGES, find_root, read_project
+from codewalk.errors import CodewalkError, Problem, report
+from codewalk.markdown import CodewalkExtension, Reading
+from codewalk.notebook import resolve_html
+from codewalk.records import Record
+from codewalk.references import SCHEMES, Library
+from codewalk.render.links import Links, record_page, source_page
+from codewalk.render.page import Page
+from codewalk.render.problems import error_bar
+from codewalk.render.templating import fill
+from codewalk.render.words import word
+from codewalk.repository import Repository
+from codewalk.source import SourceFile
+
+_log = logging.getLogger("mkdocs.plugins.codewalk")
+_UNRESOLVED = re.compile(
+    rf"(?:href|src)\s*=\s*[\"']?((?:{'|'.join(SCHEMES)}):[^\"'\s>]*)"
+)
+
+
+class NoOptions(Config):  # type: ignore[no-untyped-call]
+    """Everything is set in pyproject.toml, which the command line reads too."""
+
+
+class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
+    """Source pages, result pages, references; all errors of a build at once."""
+
+    def on_startup(
+        self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool
+    ) -> None:
+        # MkDocs keeps an instance that has this hook over the rebuilds of a
+        # preview, so everything else is made anew in on_config.
+        self.live = command == "serve"
+
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        self.language = str(config.theme["language"])
+        if self.language not in LANGUAGES:
+            raise PluginError(
+                f"codewalk speaks {', '.join(LANGUAGES)}, not {self.language}"
+            )
+        self.problems: list[Problem] = []
+        self.generated: dict[str, SourceFile | Record | str] = {}
+        try:
+            self.project = read_project(find_root(Path(config.config_file_path).parent))
+            self.library = Library(self.project)
+            self.library.records  # noqa: B018 (a broken record is an error now)
+        except CodewalkError as error:
+            raise PluginError(f"codewalk: {error}") from None
+        self.repository = Repository(self.project.root, self.project.repository)
+        self.extension = CodewalkExtension(Reading(self._page("")))
+        config.markdown_extensions.append(self.extension)  # type: ignore[arg-type]
+        config.extra["build"] = {
+            "commit": self.repository.commit[:12],
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        }
+        return config
+
+    def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        sources = self.library.sources
+        self._add(
+            files, config, "source/index.md", word("source-title", self.language), ""
+        )
+        for path in sources.paths():
+            try:
+                file = sources.read(path)
+                file.regions  # noqa: B018 (a malformed step is an error now)
+            except CodewalkError as error:
+                self.problems.append(
+                    Problem(self.project.relative(path), 0, str(error))
+                )
+                continue
+            address = source_page(sources.address(file.path)).rstrip("/")
+            self._add(files, config, f"{address}.md", file.name, file)
+        self._add(
+            files, config, "results/index.md", word("results-title", self.language), ""
+        )
+        for (device, job), record in self.library.records.items():
+            address = record_page(device, job).rstrip("/")
+            title = pages.record_title(self._page(""), record)
+            self._add(files, config, f"{address}.md", title, record)
+        return files
+
+    def on_page_markdown(
+        self, markdown: str, *, page: SitePage, config: MkDocsConfig, files: Files
+    ) -> str:
+        whole = page.file.content_string.rstrip()
+        self.extension.reading = Reading(
+            page=self._page(page.file.url),
+            path=self._path(page.file),
+            lines_before=whole.count("\n") - markdown.rstrip().count("\n"),
+        )
+        self._set_twin(page, files)
+        return markdown
+
+    # Last, so that a notebook has been turned into HTML.
+    @event_priority(-100)
+    def on_page_content(
+        self, html: str, *, page: SitePage, config: MkDocsConfig, files: Files
+    ) -> str:
+        uri = page.file.src_uri
+        if uri in self.generated:
+            return self._generated(uri, page.file.url)
+        if uri.endswith(".ipynb"):
+            self.extension.reading = Reading(
+                self._page(page.file.url), self._path(page.file)
+            )
+            self._set_twin(page, files)
+            html = resolve_html(html, self.extension.reading)
+        reading = self.extension.reading
+        self.problems += reading.problems
+        return self._with_notes(html, reading)
+
+    def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> Any:
+        """All pages are rendered and none is written: the time to give up."""
+        if self.problems:
+            if not self.live:
+                raise PluginError(report(self.problems))
+            _log.error(report(self.problems))
+        return env
+
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        """Finds references that nobody resolved, in raw HTML for instance."""
+        left = []
+        for path in sorted(Path(config.site_dir).rglob("*.html")):
+            text = re.sub(
+                r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL
+            )
+            for match in _UNRESOLVED.finditer(text):
+                name = path.relative_to(config.site_dir).as_posix()
+                left.append(Problem(name, 0, f"nobody resolved {match[1]}"))
+        if left and not self.live:
+            raise PluginError(report(left))
+        if left:
+            _log.error(report(left))
+
+    def on_serve(
+        self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any
+    ) -> None:
+        project = self.project
+        folders = [*project.sources.values(), project.results, project.figures]
+        for name in (*folders, project.jobs_path, "pyproject.toml"):
+            if (project.root / name).exists():
+                server.watch(str(project.root / name))
+        for folder in config.theme.dirs:
+            if Path(folder).is_relative_to(project.root):
+                server.watch(folder)
+
+    def _add(
+        self,
+        files: Files,
+        config: MkDocsConfig,
+        uri: str,
+        title: str,
+        content: SourceFile | Record | str,
+    ) -> None:
+        # Out of the search: it would find a word in every file of the tree.
+        text = f"---\ntitle: {title!r}\nsearch:\n  exclude: true\nhide: [toc]\n---\n"
+        inclusion = (
+            InclusionLevel.INCLUDED
+            if uri.endswith("/index.md")
+            else InclusionLevel.NOT_IN_NAV
+        )
+        files.append(File.generated(config, uri, content=text, inclusion=inclusion))
+        self.generated[uri] = content
+
+    def _generated(self, uri: str, url: str) -> str:
+        content, page = self.generated[uri], self._page(url)
+        if isinstance(content, SourceFile):
+            return pages.source_page(page, content)
+        if isinstance(content, Record):
+            return pages.record_page(page, content)
+        index = pages.source_index if uri.startswith("source/") else pages.results_index
+        return index(page)
+
+    def _page(self, url: str) -> Page:
+        return Page(self.library, self.repository, Links(url), self.language)
+
+    def _path(self, file: File) -> str:
+        return self.project.relative(Path(file.abs_src_path or self.project.root))
+
+    def _set_twin(self, page: SitePage, files: Files) -> None:
+        """Tells the theme where the same page stands in the other language."""
+        other = next(name for name in LANGUAGES if name != self.language)
+        uri = page.file.src_uri
+        folder = self.project.root / self.project.pages / other
+        exists = uri in self.generated or (folder / uri).is_file()
+        target = f"/{other}/{page.file.url if exists else ''}"
+        here = f"/{self.language}/{page.file.url}"
+        start = here if here.endswith("/") else posixpath.dirname(here)
+        page.meta["cw_twin"] = posixpath.relpath(target, start) + "/"
+        page.meta["cw_twin_exists"] = exists
+
+    def _with_notes(self, html: str, reading: Reading) -> str:
+        """A page with what a reader should know first: its errors, its old values."""
+        reasons = list(dict.fromkeys(reading.page.stale))
+        if reasons:
+            count = len(reading.page.stale)
+            key = "behind-one" if count == 1 else "behind"
+            note = fill(
+                "behind.html",
+                self.language,
+                lead=word(key, self.language, count=count),
+                reasons=reasons,
+            )
+            html = re.sub(r"(</h1>)", lambda match: match[0] + note, html, count=1)
+        if self.live and reading.problems:
+            html = error_bar(reading.problems, self.language) + html
+        return html

@@ -1,0 +1,275 @@
+"""The stored results, `<results>/<device>/<job>.json`: read, written, compared.
+
+A record is written whole or not at all. `changes` says whether what it was made
+from is still what is there.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from codewalk.config import Job, Project
+from codewalk.digest import digest_file, digest_source
+from codewalk.errors import CodewalkError
+from codewalk.record_format import (
+    MEASURED,
+    STATUSES,
+    Record,
+    Row,
+    Scalar,
+    format_record,
+    parse_record,
+)
+
+__all__ = [
+    "MEASURED",
+    "STATUSES",
+    "UNKNOWN",
+    "Change",
+    "Record",
+    "Row",
+    "Scalar",
+    "changes",
+    "check_replaceable",
+    "read_all",
+    "read_record",
+    "record_files",
+    "record_path",
+    "write_record",
+]
+
+UNKNOWN = "unknown"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Change:
+    """An input that is no longer what the run saw.
+
+    when: the ISO date of the commit that changed it, "" where the change is in
+    no commit, "unknown" where git cannot tell. gone: the input is no more.
+    """
+
+    path: str
+    when: str
+    gone: bool
+
+
+def record_path(project: Project, device: str, job: str) -> Path:
+    """Where this record is stored; a name that could lead elsewhere is an error."""
+    for name in (device, job):
+        if not _NAME.fullmatch(name):
+            raise CodewalkError(
+                f"{name!r} names no record: letters, digits, '.', '_' and '-' do"
+            )
+    return project.root / project.results / device / f"{job}.json"
+
+
+def record_files(project: Project) -> list[Path]:
+    """The files that should hold records."""
+    folder = project.root / project.results
+    # The hidden ones are what a killed run left.
+    return sorted(p for p in folder.glob("*/*.json") if not p.name.startswith("."))
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file.
+
+    Raises a CodewalkError that names the file: not JSON, written by a newer
+    codewalk, NaN, two rows of one case, an unknown status, a wrong type, a
+    record of another job or device than the file's name says.
+    """
+    try:
+        return _checked(path.read_bytes().decode("utf-8"), path)
+    except OSError as error:
+        raise CodewalkError(f"{_name(path)}: not read ({error.strerror})") from error
+    except ValueError as error:
+        raise CodewalkError(f"{_name(path)}: {error}") from None
+
+
+def read_all(project: Project) -> dict[tuple[str, str], Record]:
+    """Every record, by (device, job); one CodewalkError names all bad files."""
+    records, errors = {}, []
+    for path in record_files(project):
+        try:
+            record = read_record(path)
+        except CodewalkError as error:
+            errors.append(str(error))
+        else:
+            records[record.device, record.job] = record
+    if errors:
+        raise CodewalkError("\n".join(errors))
+    return records
+
+
+def write_record(project: Project, record: Record) -> Path:
+    """Stores a record, whole or not at all, and returns where.
+
+    Raises a CodewalkError where it could not be read back, where the disk
+    refuses, and where the file there is no record that we can read: it may be a
+    newer codewalk's, and is left alone.
+    """
+    path = record_path(project, record.device, record.job)
+    check_replaceable(path)
+    try:
+        text = format_record(record)
+        _checked(text, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, text.encode("utf-8"))
+    except OSError as error:
+        raise CodewalkError(
+            f"{_name(path)}: not written ({error.strerror}); what was there remains"
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise CodewalkError(f"{_name(path)}: {error}") from None
+    return path
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises a CodewalkError unless nothing, or a readable record, is there."""
+    if path.exists():
+        read_record(path)
+
+
+def changes(project: Project, record: Record, job: Job | None) -> tuple[Change, ...]:
+    """The inputs that differ now, and the job's definition; none: it is fresh.
+
+    `job` is the job as it is defined now, None where it is gone.
+    """
+    found = []
+    for path, recorded in record.inputs.items():
+        now = _digest_now(project.root / path)
+        if now != recorded:
+            when = _when(project.root, path, recorded, now, _file_digest(path))
+            found.append(Change(path, when, now is None))
+    definition = job.digest if job else None
+    if definition != record.job_digest:
+        path, digest = project.jobs_path, _definition_digest(record.job)
+        when = _when(project.root, path, record.job_digest, definition, digest)
+        found.append(Change(f"{path}#jobs.{record.job}", when, job is None))
+    return tuple(found)
+
+
+def _checked(text: str, path: Path) -> Record:
+    record = parse_record(text)
+    if (record.device, record.job) != (path.parent.name, path.stem):
+        raise ValueError(
+            f"a record of {record.job!r} on {record.device!r} does not belong here"
+        )
+    return record
+
+
+def _name(path: Path) -> str:
+    """The file as an author knows it."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Puts `data` in place of the file, through a temporary one beside it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    # The new name reaches the disk too, where the file system can do that.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+# The digest of what a file held, given its bytes; None: there is no such thing.
+_Digest = Callable[[bytes | None], str | None]
+
+
+def _digest_now(path: Path) -> str | None:
+    """The digest of a file as it is, None where there is none."""
+    try:
+        stat = path.stat()
+        return _digest_known(path, stat.st_mtime_ns, stat.st_size)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _digest_known(path: Path, mtime_ns: int, size: int) -> str:
+    return digest_file(path)
+
+
+def _file_digest(path: str) -> _Digest:
+    return lambda data: None if data is None else digest_source(path, data)
+
+
+def _definition_digest(name: str) -> _Digest:
+    """The digest of one job's definition in a jobs.toml of some time."""
+
+    def digest(data: bytes | None) -> str | None:
+        try:
+            table = tomllib.loads((data or b"").decode())["jobs"][name]
+            command, needs = tuple(table["command"]), table.get("needs", "cpu")
+            return Job(name, table["kind"], needs, command, {}).digest
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    return digest
+
+
+def _when(
+    root: Path, path: str, recorded: str, now: str | None, digest: _Digest
+) -> str:
+    """When a file became what it is `now`: see Change.when."""
+    head = (_git(root, "rev-parse", "--verify", "HEAD") or b"").decode().strip()
+    if not head:
+        return UNKNOWN
+    if digest(_blob(root, head, path)) != now:
+        return ""
+    if _git(root, "rev-parse", "--is-shallow-repository") != b"false\n":
+        return UNKNOWN
+    day = UNKNOWN
+    for commit, date in _log(root, head, path):
+        if digest(_blob(root, commit, path)) == recorded:
+            return day
+        day = date
+    # What the run saw was never in a commit, so that none can be named.
+    return UNKNOWN
+
+
+@lru_cache(maxsize=256)
+def _log(root: Path, head: str, path: str) -> tuple[tuple[str, str], ...]:
+    """The commits up to `head` that touched a file, newest first, with their days."""
+    words = ("-c", "log.showSignature=false", "log", "--format=%H %cs", head)
+    lines = (_git(root, *words, "--", path) or b"").decode().splitlines()
+    return tuple((line.split()[0], line.split()[1]) for line in lines)
+
+
+@lru_cache(maxsize=1024)
+def _blob(root: Path, commit: str, path: str) -> bytes | None:
+    """A file as it was in a commit, None where it was not."""
+    return _git(root, "cat-file", "blob", f"{commit}:./{path}")
+
+
+def _git(root: Path, *words: str) -> bytes | None:
+    """What git says; None where it fails or is not there."""
+    try:
+        done = subprocess.run(
+            ["git", "--literal-pathspecs", *words],
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout

@@ -1,0 +1,122 @@
+"""Lines of code as HTML, each exactly the text that the file has."""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_for_filename
+from pygments.lexers.special import TextLexer
+from pygments.token import Token, _TokenType
+from pygments.util import ClassNotFound
+
+from codewalk.source import SourceFile
+
+# Few classes, and so few colours: the first that fits a token counts.
+_CLASSES: Sequence[tuple[_TokenType, str]] = (
+    (Token.Comment, "cw-c"),
+    (Token.Keyword.Constant, "cw-n"),
+    (Token.Keyword, "cw-k"),
+    (Token.Operator.Word, "cw-k"),
+    (Token.Literal.String, "cw-s"),
+    (Token.Literal.Number, "cw-n"),
+    (Token.Name.Function, "cw-f"),
+    (Token.Name.Class, "cw-f"),
+    (Token.Name.Decorator, "cw-f"),
+)
+_STEP = re.compile(r"(#\s*\[)([a-z0-9-]+)(\]\s.*)", re.DOTALL)
+
+Piece = tuple[_TokenType, str]
+
+
+@lru_cache(maxsize=512)
+def tokens(file: SourceFile) -> list[list[Piece]]:
+    """The tokens of each line; a line that they do not reproduce is one plain token."""
+    lines: list[list[Piece]] = [[]]
+    for kind, text in _lexer(file.name).get_tokens("\n".join(file.lines)):
+        first, *rest = text.split("\n")
+        if first:
+            lines[-1].append((kind, first))
+        for part in rest:
+            lines.append([(kind, part)] if part else [])
+    return [
+        pieces if "".join(text for _, text in pieces) == line else [(Token.Text, line)]
+        for line, pieces in zip(
+            file.lines, _padded(lines, len(file.lines)), strict=True
+        )
+    ]
+
+
+def line_html(
+    file: SourceFile, number: int, indent: str = "", marks: Sequence[str] = ()
+) -> str:
+    """The HTML of line `number` without `indent`, the names in `marks` marked."""
+    pieces = _without(tokens(file)[number - 1], indent)
+    return "".join(_piece(kind, text, marks) for kind, text in _joined(pieces))
+
+
+def has_name(file: SourceFile, number: int, name: str) -> bool:
+    """Whether line `number` uses `name` as a name, not inside a text or a comment."""
+    return any(
+        text == name and kind in Token.Name for kind, text in tokens(file)[number - 1]
+    )
+
+
+def plain_html(file: SourceFile, number: int, indent: str = "") -> str:
+    """The HTML of a line without colours."""
+    return html.escape(file.lines[number - 1].removeprefix(indent), quote=False)
+
+
+def _lexer(name: str) -> Lexer:
+    # Without these, Pygments drops blank lines at the start and adds one at the end.
+    options = {"stripnl": False, "ensurenl": False}
+    try:
+        return get_lexer_for_filename(name, **options)
+    except ClassNotFound:
+        return TextLexer(**options)
+
+
+def _padded(lines: list[list[Piece]], count: int) -> list[list[Piece]]:
+    return (lines + [[] for _ in range(count)])[:count]
+
+
+def _without(pieces: Sequence[Piece], indent: str) -> list[Piece]:
+    """The tokens of a line after as much of `indent` as it begins with."""
+    left = len(indent)
+    kept = []
+    for kind, text in pieces:
+        blank = len(text) - len(text.lstrip(" \t"))
+        cut = min(left, blank)
+        left = left - cut if cut == len(text) else 0
+        if text[cut:]:
+            kept.append((kind, text[cut:]))
+    return kept
+
+
+def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Neighbours of one colour become one, except names, which can be marked."""
+    for (css, named), group in groupby(
+        pieces, lambda p: (_css(p[0]), p[0] in Token.Name)
+    ):
+        if css and not named:
+            same = list(group)
+            yield same[0][0], "".join(text for _, text in same)
+        else:
+            yield from group
+
+
+def _css(kind: _TokenType) -> str:
+    return next((css for token, css in _CLASSES if kind in token), "")
+
+
+def _piece(kind: _TokenType, text: str, marks: Sequence[str]) -> str:
+    shown = html.escape(text, quote=False)
+    step = _STEP.fullmatch(shown) if kind in Token.Comment else None
+    if step:
+        return f'<span class="cw-c cw-step">{step[1]}<b>{step[2]}</b>{step[3]}</span>'
+    if text in marks and kind in Token.Name:
+        return f'<mark class="cw-name">{shown}</mark>'
+    css = _css(kind)
+    return f'<span class="{css}">{shown}</span>' if css else shown

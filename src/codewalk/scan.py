@@ -1,0 +1,81 @@
+"""Where references stand in the text of a page.
+
+Markdown's tree knows no line numbers, so the text is searched for what looks
+like a reference. Code (fenced or in a line), HTML comments and front matter hold
+none: there a reference is an example.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codewalk.references import SCHEMES
+
+_SCHEME = "|".join(SCHEMES)
+_REFERENCE = re.compile(
+    rf"\]\(\s*(?:<((?:{_SCHEME}):[^>\n]*)>|((?:{_SCHEME}):[^)\s]*))"
+    r"(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)(?:\{:?([^}\n]*)\})?"
+)
+_DEFINITION = re.compile(
+    rf"^ {{0,3}}\[[^\]]+\]:\s*<?((?:{_SCHEME}):[^>\s]*)>?", re.MULTILINE
+)
+_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})")
+_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A reference in a text: its line (from 1), its target, and `{ optional }`."""
+
+    line: int
+    target: str
+    optional: bool = False
+
+
+def references(text: str) -> list[Found]:
+    """The references in a page's text, in order."""
+    clear = _cleared(text.replace("\r\n", "\n").replace("\r", "\n"))
+    found = [
+        (match.start(), match[1] or match[2], "optional" in (match[3] or "").split())
+        for match in _REFERENCE.finditer(clear)
+    ]
+    found += [
+        (match.start(1), match[1], False) for match in _DEFINITION.finditer(clear)
+    ]
+    return [
+        Found(clear.count("\n", 0, place) + 1, target, optional)
+        for place, target, optional in sorted(found)
+    ]
+
+
+def _cleared(text: str) -> str:
+    """The text with everything blanked that cannot hold a reference."""
+    text = _FRONT_MATTER.sub(_blank, text)
+    text = "".join(_without_fences(text))
+    # A comment may hide a stray backtick, and code may show a comment: what
+    # begins first wins, so both are taken off in one pass.
+    both = re.compile(f"(?:{_COMMENT.pattern})|(?:{_INLINE_CODE.pattern})", re.DOTALL)
+    return both.sub(_blank, text)
+
+
+def _without_fences(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.splitlines(keepends=True) if "\n" in text else [text]:
+        opening = _FENCE.match(line)
+        if fence:
+            closing = opening and opening[1].startswith(fence)
+            fence = "" if closing and not line.strip().strip("`~> ") else fence
+            yield re.sub(r"[^\n]", " ", line)
+        elif opening:
+            fence = opening[1]
+            yield re.sub(r"[^\n]", " ", line)
+        else:
+            yield line
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])

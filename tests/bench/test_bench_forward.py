@@ -1,0 +1,106 @@
+"""The forward job on a CPU, with contenders and times made up."""
+
+import io
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from bench import forward_speed as forward
+from bench import implementations, job
+from bench.accuracy import causal_mask, make_inputs, naive_attention
+from bench.cases import Case, forward_cases
+from bench.measure import Call, Machine, Unsupported
+from bench.rows import Rows
+
+SMALL = Case(2, 2, 1, 24, 24, 16, "fp16", causal=False)
+MACHINE = Machine(lambda run: 0.5, lambda run: 2.0, lambda: None)
+
+
+def absent(case, inputs):
+    raise Unsupported("no such wheel")
+
+
+def wrong(case, inputs):
+    return Call(lambda: inputs.q)
+
+
+def rows_of(cases, contenders):
+    stream = io.StringIO()
+    measure_one = partial(
+        forward.measure_case,
+        implementations=contenders,
+        machine=MACHINE,
+        device="cpu",
+    )
+    job.run(Rows(stream), cases, measure_one, forward.columns, MACHINE)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_each_case_has_one_row_of_each_implementation():
+    cases = [SMALL, replace(SMALL, causal=True)]
+    contenders = {"naive": implementations.naive, "absent": absent, "wrong": wrong}
+    rows = rows_of(cases, contenders)
+    assert len(rows) == 6
+    assert {row.get("status", "measured") for row in rows if row["case"]["causal"]} == {
+        "measured",
+        "unsupported",
+        "failed",
+    }
+    [timed] = [r for r in rows if "values" in r and r["case"]["causal"]]
+    assert list(timed["case"]) == [
+        *("impl", "mode", "batch", "nheads", "nheads_k", "seqlen_q", "seqlen_k"),
+        *("head_dim", "dtype", "causal"),
+    ]
+    assert timed["case"]["impl"] == "naive"
+    assert timed["case"]["mode"] == "forward"
+    assert timed["values"]["ms"] == 0.5
+
+
+def test_all_seven_are_there():
+    assert list(implementations.IMPLEMENTATIONS) == [
+        *("flashwalk", "naive", "fa2", "cudnn", "flex", "fa3", "fa4")
+    ]
+
+
+@pytest.mark.parametrize("module", ["flash_attn_interface", "flash_attn.cute"])
+def test_a_peer_that_is_not_installed_is_unsupported(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    prepare = {
+        "flash_attn_interface": implementations.fa3,
+        "flash_attn.cute": implementations.fa4,
+    }[module]
+    with pytest.raises(Unsupported, match="cannot be imported"):
+        prepare(SMALL, make_inputs(SMALL, "cpu"))
+
+
+def test_peers_with_their_own_layout_answer_in_ours():
+    case = replace(SMALL, causal=True)
+    inputs = make_inputs(case, "cpu")
+    hidden = causal_mask(case, "cpu")
+
+    def peer(q, k, v, causal):
+        assert q.is_contiguous()
+        assert q.shape == (case.batch, case.seqlen_q, case.nheads, case.head_dim)
+        ours = type(inputs)(*(x.transpose(1, 2) for x in (q, k, v)))
+        out = naive_attention(ours, case.softmax_scale, hidden)
+        return out.transpose(1, 2), "lse"
+
+    call = implementations._seqlen_first(peer, case, inputs)
+    want = naive_attention(inputs, case.softmax_scale, hidden)
+    assert call.output(call.run()).equal(want)
+
+
+@pytest.mark.parametrize("name", ["fa2", "cudnn", "flex"])
+def test_a_causal_mask_of_unequal_lengths_is_refused(name):
+    case = replace(SMALL, causal=True, seqlen_k=48)
+    with pytest.raises(Unsupported, match="mask"):
+        implementations.IMPLEMENTATIONS[name](case, make_inputs(case, "cpu"))
+
+
+def test_no_case_comes_twice():
+    for head_dim in (64, 128, 256):
+        cases = forward_cases(head_dim)
+        assert len(cases) == len(set(cases))

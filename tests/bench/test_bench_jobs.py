@@ -1,0 +1,54 @@
+"""docs/jobs.toml says all that a page needs of what the jobs write."""
+
+import importlib.util
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from bench import implementations, k_transposed
+from bench.cases import SEEDS, Case
+from bench.measure import Timing
+
+TABLE = tomllib.loads(
+    (Path(__file__).parents[2] / "docs" / "jobs.toml").read_text(encoding="utf-8")
+)
+
+
+def columns_written():
+    """By the jobs of forward and k-transposed; test_bench_measure.py holds the set."""
+    yield from ("impl", "mode", *(field.name for field in fields(Case)))
+    yield from Timing(1.0, 1.0, 1.0, 5).values(flops=1)
+    yield from ("error", "budget", "peak_mib")
+    yield from k_transposed.columns("tl.trans", SEEDS[64])
+    yield from ("registers", "spills", "shared_bytes")
+    yield from ("test", "outcome", "passed", "failed", "skipped")
+
+
+@pytest.mark.parametrize("name", sorted(set(columns_written())))
+def test_every_column_has_its_words_in_both_languages(name):
+    column = TABLE["columns"][name]
+    words = [column["label"], *column.get("values", {}).values()]
+    assert all(entry["en"] and entry["zh"] for entry in words)
+
+
+@pytest.mark.parametrize("name", ["tflops", "ms"])
+def test_the_spread_of_a_measure_is_a_column_too(name):
+    column = TABLE["columns"][name]
+    assert {column["low"], column["high"]} <= set(TABLE["columns"])
+
+
+@pytest.mark.parametrize("name", sorted(TABLE["jobs"]))
+def test_every_job_can_be_found_and_has_a_title(name):
+    job = TABLE["jobs"][name]
+    assert job["title"]["en"]
+    assert job["title"]["zh"]
+    assert job["needs"] in ("cpu", "cuda", "sm_90")
+    assert job["command"][:2] == ["python", "-m"]
+    assert importlib.util.find_spec(job["command"][2])
+
+
+def test_every_series_has_a_look():
+    assert set(TABLE["series"]["impl"]) == set(implementations.IMPLEMENTATIONS)
+    assert set(TABLE["series"]["variant"]) == {"swapped indices", "tl.trans"}

