@@ -32,7 +32,7 @@ from codewalk.source import SourceFile
 
 _log = logging.getLogger("mkdocs.plugins.codewalk")
 _UNRESOLVED = re.compile(
-    rf"(?:href|src)\s*=\s*[\"']?((?:{'|'.join(SCHEMES)}):[^\"'\s>]*)"
+    rf"<\w[^<>]*\s(?:href|src)\s*=\s*[\"']?((?:{'|'.join(SCHEMES)}):[^\"'\s>]*)"
 )
 
 
