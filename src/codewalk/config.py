@@ -25,7 +25,8 @@ class Column:
     """How a column of the records is shown.
 
     `digits` are significant digits. `low` and `high` name the columns that hold
-    the spread of this one. `values` gives words for values, per language.
+    the spread of this one. `scale` is that of an axis: "" (linear) or "log2".
+    `values` gives words for values, per language.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Column:
     low: str = ""
     high: str = ""
     better: str = ""
+    scale: str = ""
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def title(self, language: str) -> str:
@@ -191,7 +193,11 @@ def _job(key: str, table: Any, file: str) -> Job:
 
 def _column(key: str, table: Any, file: str) -> Column:
     where = f"{file}: columns.{key}"
-    _known(table, ("unit", "digits", "label", "low", "high", "better", "values"), where)
+    _known(
+        table,
+        ("unit", "digits", "label", "low", "high", "better", "scale", "values"),
+        where,
+    )
     digits = table.get("digits")
     if digits is not None and (type(digits) is not int or digits < 1):
         raise CodewalkError(
@@ -205,6 +211,7 @@ def _column(key: str, table: Any, file: str) -> Column:
         low=_expect(table.get("low", ""), str, f"{where}.low"),
         high=_expect(table.get("high", ""), str, f"{where}.high"),
         better=_one_of(table.get("better", ""), ("", "higher", "lower"), where),
+        scale=_one_of(table.get("scale", ""), ("", "log2"), f"{where}.scale"),
         values={
             value: _languages(table["values"], value, f"{where}.values")
             for value in _expect(table.get("values", {}), dict, f"{where}.values")

@@ -1,6 +1,8 @@
 """The pages that exist only in the build: the source files and the records."""
 
 import ast
+import html
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +11,7 @@ from codewalk.records import Record, Row, Scalar
 from codewalk.references import written
 from codewalk.render.code import line_html
 from codewalk.render.links import line_anchor, row_anchor
+from codewalk.render.numbers import shown
 from codewalk.render.page import Page
 from codewalk.render.results import Cell, TableRow, cell, heads, machine, staleness
 from codewalk.render.templating import fill
@@ -81,7 +84,12 @@ def record_page(page: Page, record: Record) -> str:
 def results_index(page: Page) -> str:
     """All records, by device."""
     groups: dict[str, list[dict[str, str]]] = {}
-    for (device, job), record in sorted(page.library.records.items(), reverse=True):
+    order = list(page.project.jobs.jobs)
+    records = sorted(
+        page.library.records.items(),
+        key=lambda item: (item[0][0] == "cpu", order.index(item[0][1])),
+    )
+    for (device, job), record in records:
         entry = {
             "device": device,
             "title": record_title(page, record),
@@ -89,7 +97,7 @@ def results_index(page: Page) -> str:
             "started": record.started,
             "age": staleness(record, page.library.changes(record), page.language),
         }
-        groups.setdefault(machine(record), []).insert(0, entry)
+        groups.setdefault(machine(record), []).append(entry)
     return fill("results_index.html", page.language, groups=list(groups.items()))
 
 
@@ -139,12 +147,13 @@ def _opening(region: Region, short: str, landed: set[str]) -> str:
 
 
 def _lead(file: SourceFile) -> str:
-    """The first line of the file's docstring."""
+    """The first line of the file's docstring, as HTML."""
     try:
         text = ast.get_docstring(ast.parse(file.text))
     except (SyntaxError, ValueError):
         return ""
-    return (text or "").partition("\n")[0]
+    line = html.escape((text or "").partition("\n")[0], quote=False)
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", line)
 
 
 def _facts(facts: Mapping[str, Scalar]) -> str:
@@ -154,8 +163,12 @@ def _facts(facts: Mapping[str, Scalar]) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows that have the same columns, as one table."""
+    """Rows that have the same columns, as one table.
 
+    `common` is what all rows share, in words; the table leaves it out.
+    """
+
+    common: str
     head: list[Cell]
     rows: list[TableRow]
     summary: str
@@ -170,14 +183,37 @@ def _parts(page: Page, record: Record) -> list[_Part]:
 
 
 def _part(page: Page, rows: Sequence[Row]) -> _Part:
+    jobs, language = page.project.jobs, page.language
+    shared = _shared(rows)
     names = dict.fromkeys(name for row in rows for name in (*row.case, *row.values))
-    columns: list[Column] = [page.project.jobs.column(name) for name in names]
-    shown = [
+    columns = [jobs.column(name) for name in names if name not in shared]
+    spreads = {name for column in columns for name in (column.low, column.high)}
+    columns = [column for column in columns if column.name not in spreads]
+    table = [
         TableRow(
-            tuple(cell(row, c, page.language) for c in columns), row_anchor(row.index)
+            tuple(cell(row, column, page, spread=True) for column in columns),
+            row_anchor(row.index),
         )
         for row in rows
     ]
     long = len(rows) > _LONG
-    summary = word("rows", page.language, count=len(rows)) if long else ""
-    return _Part(heads(columns, shown, page.language), shown, summary)
+    return _Part(
+        common=" · ".join(
+            _fact(jobs.column(n), v, language) for n, v in shared.items()
+        ),
+        head=heads(columns, table, language),
+        rows=table,
+        summary=word("rows", language, count=len(rows)) if long else "",
+    )
+
+
+def _shared(rows: Sequence[Row]) -> Mapping[str, Scalar]:
+    """What is the same in the case of every row, where there is more than one."""
+    if len(rows) == 1:
+        return {}
+    first = rows[0].case
+    return {n: v for n, v in first.items() if all(row.case[n] == v for row in rows)}
+
+
+def _fact(column: Column, value: Scalar, language: str) -> str:
+    return f"{column.title(language)} {shown(value, column, language)}"

@@ -94,6 +94,8 @@ def test_the_caption_is_by_default_the_step_s_sentence(render) -> None:
     page = render("![](src:demo/kernel.py#scale.double)")
     caption = only([e for e in page.all() if e.tag == "figcaption"])
     assert caption.text == "Twice the input."
+    # It is the first line already; for the eye, once is enough.
+    assert caption.classes == ["cw-hidden"]
 
 
 def test_marks_and_context(render) -> None:
@@ -227,7 +229,10 @@ def test_table(render) -> None:
 def test_plot_with_its_table(render) -> None:
     page = render("![Speed](result:speed?x=n&y=tflops&by=impl)")
     plot = only(page.with_class("cw-plot"))
-    assert only([e for e in plot.all() if e.tag == "svg"])["role"] == "img"
+    drawings = [e for e in plot.all() if e.tag == "svg"]
+    assert [e["role"] for e in drawings] == ["img", "img"]
+    ids = [e["id"] for e in plot.with_attribute("id")]
+    assert len(ids) == len(set(ids))
     cells = [e.text for e in plot.all() if e.tag == "td"]
     assert cells == ["412", "400", "420", "out of memory"]
     assert "At length 2048: demo 420 TFLOP/s" in plot.text

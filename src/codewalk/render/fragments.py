@@ -96,6 +96,8 @@ def _embed(page: Page, span: Span, caption: str, attributes: Mapping[str, str]) 
         lines=[_line(span, number, marks) for number in numbers],
         after=[_context_line(span, number) for number in after],
         caption=caption or (sentence(region.text) if region else ""),
+        # The step's own sentence is there to be read, in the first line.
+        repeated=not caption,
     )
 
 

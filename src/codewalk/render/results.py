@@ -12,6 +12,10 @@ from codewalk.render.page import Page
 from codewalk.render.templating import fill
 from codewalk.render.words import word
 
+# A chart is drawn twice, because shrinking one would shrink its words: for the
+# text measure, and for a phone (PAGES: 620 and 358 px); CSS shows one of them.
+_WIDE, _NARROW = 620, 358
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -60,10 +64,7 @@ def table(page: Page, found: Table, caption: str) -> str:
     if found.record is None:
         return _none(page, found, caption)
     columns = [page.project.jobs.column(name) for name in found.columns]
-    rows = [
-        TableRow(tuple(cell(row, c, page.language) for c in columns))
-        for row in found.rows
-    ]
+    rows = [TableRow(tuple(cell(row, c, page) for c in columns)) for row in found.rows]
     return _result_figure(
         page, found, caption, heads(columns, rows, page.language), rows
     )
@@ -79,14 +80,21 @@ def plot(page: Page, found: Plot, caption: str) -> str:
         _series(page, found, name, place) for place, name in enumerate(found.names)
     ]
     title = f"{y.title(page.language)}, {y.unit}" if y.unit else y.title(page.language)
-    svg = line_chart(
-        series,
-        x=Axis(x.title(page.language), x.unit, log2=True),
-        y=Axis(y.title(page.language), y.unit),
-        title=caption or title,
-        description=_spoken(page, found, series),
-        old_word=word("old", page.language),
-    )
+    x_label = x.title(page.language)
+    if x.scale == "log2":
+        x_label += f", {word('log-scale', page.language)}"
+    drawings = [
+        line_chart(
+            series,
+            x=Axis(x_label, x.unit, log2=x.scale == "log2"),
+            y=Axis(y.title(page.language), y.unit),
+            title=caption or title,
+            description=_spoken(page, found, series),
+            old_word=word("old", page.language),
+            width=width,
+        )
+        for width in (_WIDE, _NARROW)
+    ]
     better = f" · {word(y.better, page.language)}" if y.better else ""
     head, rows = _plot_table(page, found, series)
     return fill(
@@ -96,7 +104,8 @@ def plot(page: Page, found: Plot, caption: str) -> str:
         title=title + better,
         label=caption or title,
         table_label=f"{caption or title}: {word('table', page.language)}",
-        svg=svg,
+        wide=drawings[0],
+        narrow=drawings[1],
         head=head,
         rows=rows,
         caption=caption,
@@ -117,15 +126,31 @@ def heads(
     ]
 
 
-def cell(row: Row, column: Column, language: str) -> Cell:
-    """What a row has in a column: a value, a reason, or nothing."""
+def cell(row: Row, column: Column, page: Page, spread: bool = False) -> Cell:
+    """What a row has in a column: a value, a reason, or nothing.
+
+    `spread` puts the lowest and the highest value behind it, where it has them.
+    """
     found: Scalar | None = row.case.get(column.name, row.values.get(column.name))
     if found is None:
         if row.status == MEASURED:
             return Cell("")
-        return Cell(_reason(row, language), reason=True)
+        return Cell(_reason(row, page.language), reason=True)
+    style = page.project.jobs.series.get(column.name, {}).get(written(found))
+    if style:
+        return Cell(style.label)
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return Cell(shown(found, column, language, unit=False), number=is_number)
+    text = shown(found, column, page.language, unit=False)
+    around = spread_of(row, column) if spread else None
+    return Cell(f"{text} ({'–'.join(around)})" if around else text, number=is_number)
+
+
+def spread_of(row: Row, column: Column) -> tuple[str, str] | None:
+    """The lowest and the highest value of a column, where the row has them."""
+    low, high = row.values.get(column.low), row.values.get(column.high)
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        return number(low, column.digits), number(high, column.digits)
+    return None
 
 
 def staleness(record: Record, gone: Sequence[Change], language: str) -> str:
@@ -268,13 +293,9 @@ def _title(page: Page, found: Value, row: Row, column: Column) -> str:
     ]
     if row.status != MEASURED and row.reason:
         parts.append(row.reason)
-    low, high = row.values.get(column.low), row.values.get(column.high)
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        spread = {
-            "low": number(low, column.digits),
-            "high": number(high, column.digits),
-        }
-        parts.append(word("spread", page.language, **spread))
+    around = spread_of(row, column)
+    if around:
+        parts.append(word("spread", page.language, low=around[0], high=around[1]))
     parts.append(" · ".join(f"{name} {written(v)}" for name, v in row.case.items()))
     age = staleness(record, found.changes, page.language)
     return "\n".join([*parts, *([age] if age else [])])
