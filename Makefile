@@ -38,7 +38,7 @@ check: .venv/check.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codewalk check
-	$(BIN)/python tests/tree.py
+	$(BIN)/python -m pytest -q tests/test_tree.py
 
 lock:
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \

@@ -144,10 +144,13 @@ def _assert_shows(value: Element, recorded: object) -> None:
     """The text begins with the recorded number, rounded, or is the recorded text."""
     text = _link(value).text
     if isinstance(recorded, int | float) and not isinstance(recorded, bool):
-        match = re.match(r"(−?[\d.]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
+        match = re.match(r"(−?\d+(?:\.(\d+))?)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
         assert match, text
-        power = (match[2] or "⁰").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-        shown = float(match[1].replace("−", "-")) * 10.0 ** int(power)
-        assert abs(shown - recorded) <= 0.06 * abs(recorded), (text, recorded)
+        digits = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+        unit = 10.0 ** int((match[3] or "⁰").translate(digits))
+        shown = float(match[1].replace("−", "-")) * unit
+        # A shown number stands for all that round to it, in its last digit.
+        half = 0.5 * unit * 10.0 ** -len(match[2] or "")
+        assert abs(shown - recorded) <= half * 1.001, (text, recorded)
     else:
         assert text.startswith(str(recorded)) or isinstance(recorded, bool), text

@@ -75,7 +75,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "edited": "没有仓库链接：这个文件有尚未提交的改动。",
         "outline": "目录",
         "source-title": "源码",
-        "source-lead": "构建本站时的全部内核、工具和测试源码。",
+        "source-lead": "kernel、工具和测试的源码，与本站展示的一致。",
         "file-lines": "{count} 行",
         "results-title": "结果",
         "results-lead": "书里的每一个数字都来自下面某一次运行。",
