@@ -38,7 +38,7 @@ class Found:
 
 def references(text: str) -> list[Found]:
     """The references in a page's text, in order."""
-    clear = _cleared(text.replace("\r\n", "\n").replace("\r", "\n"))
+    clear = cleared(text.replace("\r\n", "\n").replace("\r", "\n"))
     found = [
         (match.start(), match[1] or match[2], "optional" in (match[3] or "").split())
         for match in _REFERENCE.finditer(clear)
@@ -52,7 +52,7 @@ def references(text: str) -> list[Found]:
     ]
 
 
-def _cleared(text: str) -> str:
+def cleared(text: str) -> str:
     """The text with everything blanked that cannot hold a reference."""
     text = _FRONT_MATTER.sub(_blank, text)
     text = "".join(_without_fences(text))

@@ -1,0 +1,56 @@
+"""A page's text as sections: from one heading to the next, of any level."""
+
+import re
+from dataclasses import dataclass, field
+
+from codewalk.scan import Found, cleared, references
+
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_ID = re.compile(r"\s*\{:?[^}]*#([\w-]+)[^}]*\}\s*$")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Lines of a page, counted from 1, both ends included.
+
+    `id` is the explicit one of the heading; empty for what stands before the
+    first heading, and for a heading without one.
+    """
+
+    id: str
+    title: str
+    start: int
+    end: int
+    text: str
+    found: list[Found] = field(default_factory=list)
+
+
+def sections(text: str) -> list[Section]:
+    """The sections of a page, in order, each with the references in it."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    heads = [
+        (text.count("\n", 0, match.start()) + 1, match[2])
+        for match in _HEADING.finditer(cleared(text))
+    ]
+    starts = [(1, ""), *heads] if not heads or heads[0][0] > 1 else heads
+    ends = [line - 1 for line, _ in starts[1:]] + [len(lines)]
+    found = references(text)
+    return [
+        _section(lines, start, end, found)
+        for (start, _), end in zip(starts, ends, strict=True)
+    ]
+
+
+def _section(lines: list[str], start: int, end: int, found: list[Found]) -> Section:
+    heading = _HEADING.match(lines[start - 1])
+    words = heading[2] if heading else ""
+    identity = _ID.search(words)
+    return Section(
+        id=identity[1] if identity else "",
+        title=_ID.sub("", words),
+        start=start,
+        end=end,
+        text="\n".join(lines[start - 1 : end]),
+        found=[one for one in found if start <= one.line <= end],
+    )
