@@ -84,10 +84,10 @@ def record_page(page: Page, record: Record) -> str:
 def results_index(page: Page) -> str:
     """All records, by device."""
     groups: dict[str, list[dict[str, str]]] = {}
-    order = list(page.project.jobs.jobs)
+    order = {name: place for place, name in enumerate(page.project.jobs.jobs)}
     records = sorted(
         page.library.records.items(),
-        key=lambda item: (item[0][0] == "cpu", order.index(item[0][1])),
+        key=lambda item: (item[0][0] == "cpu", order.get(item[0][1], len(order))),
     )
     for (device, job), record in records:
         entry = {

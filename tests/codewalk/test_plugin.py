@@ -123,6 +123,12 @@ def test_record_pages_hold_the_row_that_a_value_links_to(site) -> None:
     assert "src/demo/kernel.py" in record.text
 
 
+def test_a_record_whose_job_is_gone_is_still_listed(site, edit) -> None:
+    edit("docs/jobs.toml", "[jobs.speed]", "[jobs.speeds]")
+    links = [e["href"] for e in page(site(), "results").with_attribute("href")]
+    assert "gpu-one/speed/" in links
+
+
 def test_moved_lines_are_followed(site, edit) -> None:
     edit("src/demo/kernel.py", "import math\n", "import math\n" + "X = 1\n" * 10)
     chip = only(

@@ -6,4 +6,12 @@ each lie in a .toml file of its name.
 
 from collections.abc import Callable
 
-FIGURES: dict[str, Callable[[], str]] = {}
+from bench.figures.held_on_chip import held_on_chip
+from bench.figures.program_grid import program_grid
+from bench.figures.three_passes import three_passes
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "three-passes": three_passes,
+    "program-grid": program_grid,
+    "held-on-chip": held_on_chip,
+}

@@ -15,6 +15,7 @@ HEAD = 6  # of an arrow
 # The classes of a shape, and what each means in every figure.
 KINDS = {
     "tile": "fill: var(--cw-bg)",  # data, on any ground
+    "data": "fill: var(--cw-mem-4); stroke: none",  # data drawn to scale
     "full": "fill: var(--cw-full); stroke: var(--cw-full-stroke)",
     "diagonal": "fill: var(--cw-diagonal); stroke: var(--cw-diagonal-stroke)",
     "skipped": "stroke: var(--cw-skipped-stroke); stroke-width: 1; "

@@ -1,0 +1,304 @@
+"""The job traffic: the bytes that one call moves through device memory.
+
+    python -m bench.traffic
+
+Nsight Compute reads the memory controllers' counters while a child process,
+bench.traffic_target, makes one call of the naive version and one of ours. How it
+is asked to:
+
+- `--cache-control none`. By default it empties the caches before each kernel.
+  For one kernel that is a fair start, but among several it hides what really
+  happens: scores pass from one kernel to the next through L2 as far as they fit.
+  So the target does it itself, once, before the call: both begin cold.
+- What a kernel has written may still lie in L2 when it ends, and then no counter
+  has seen it. All of our output would fit. So the target's sweep follows the
+  call, and what the controllers write during it is counted as the call's.
+- `--replay-mode application`. Should the counters need several passes, the whole
+  program runs again. The other way, repeating each kernel, restores memory in
+  between, which would pass through the very cache that we want left alone.
+- `--clock-control none`: bytes do not depend on the clock, and the chip is not
+  ours alone.
+"""
+
+import csv
+import glob
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from bench.cases import Case
+from bench.measure import Unmeasured, Values
+from bench.rows import Columns, Rows
+from bench.traffic_target import CALLS, CASE, SWEEP_KERNEL
+from flashwalk.forward import Tile, tile_for
+
+READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
+# Where NVIDIA's packages put it when it is not on the path.
+PLACES = ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda/bin/ncu")
+SECONDS = 80  # for one implementation: two of them stay below three minutes
+
+MIB = 2**20
+_UNITS = {"byte": 1, "Kbyte": 10**3, "Mbyte": 10**6, "Gbyte": 10**9, "Tbyte": 10**12}
+# How it says that this machine gives no counters.
+_FORBIDDEN = re.compile(
+    r"ERR_NVGPUCTRPERM|initialize the profiler|Profiling is not supported", re.I
+)
+
+
+class Kernel(NamedTuple):
+    """One launch, and the bytes that device memory moved during it."""
+
+    name: str
+    read: float
+    written: float
+
+
+class NoCounters(Exception):
+    """This machine has no profiler, or lets no one read its counters."""
+
+
+def main() -> None:
+    if not torch.cuda.is_available():
+        raise SystemExit("bench.traffic needs a CUDA device")
+    with Rows.open() as rows:
+        for impl in CALLS:
+            outcome = measured(impl)
+            print(impl, outcome, file=sys.stderr)
+            if isinstance(outcome, Unmeasured):
+                rows.unmeasured(columns(impl), *outcome)
+            else:
+                rows.measured(columns(impl), outcome)
+
+
+def measured(impl: str) -> Values | Unmeasured:
+    try:
+        kernels = read_report(profile(find_ncu(), impl))
+        return {**moved(kernels), **derived(impl, CASE)}
+    except NoCounters as error:
+        return Unmeasured("unsupported", str(error))
+    except subprocess.TimeoutExpired:
+        return Unmeasured("failed", f"ncu took longer than {SECONDS} s")
+    except (RuntimeError, ValueError, OSError) as error:
+        return Unmeasured("failed", _one_line(f"{type(error).__name__}: {error}"))
+
+
+def columns(impl: str) -> Columns:
+    return {
+        "impl": impl,
+        "batch": CASE.batch,
+        "nheads": CASE.nheads,
+        "seqlen_q": CASE.seqlen_q,
+        "head_dim": CASE.head_dim,
+        "dtype": CASE.dtype,
+        "causal": CASE.causal,
+    }
+
+
+# --- The profiler ---
+
+
+def find_ncu() -> str:
+    """Nsight Compute's program; the newest, where there are several."""
+    found = shutil.which("ncu")
+    if found:
+        return found
+    for place in PLACES:
+        paths = sorted(glob.glob(place), key=_version)
+        if paths:
+            return paths[-1]
+    raise NoCounters("Nsight Compute (ncu) is not installed")
+
+
+def _version(path: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", path)]
+
+
+def ncu_words(ncu: str, report: Path, impl: str) -> list[str]:
+    """The command line; why so is said at the top of this file."""
+    return [
+        ncu,
+        *("--metrics", f"{READ},{WRITTEN}"),
+        *("--profile-from-start", "off"),
+        *("--target-processes", "application-only"),
+        *("--cache-control", "none"),
+        *("--clock-control", "none"),
+        *("--replay-mode", "application"),
+        *("--csv", "--page", "raw", "--print-units", "base"),
+        *("--log-file", str(report)),
+        *(sys.executable, "-m", "bench.traffic_target", impl),
+    ]
+
+
+def profile(ncu: str, impl: str) -> str:
+    """The profiler's report. Raises NoCounters, or RuntimeError with its reason."""
+    with tempfile.TemporaryDirectory(prefix="traffic-") as name:
+        report, output = Path(name) / "report.csv", Path(name) / "output.txt"
+        with output.open("wb") as file:
+            # Into a file: a pipe would stay open in what a killed ncu leaves.
+            done = subprocess.run(
+                ncu_words(ncu, report, impl),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=SECONDS,
+                check=False,
+            )
+        text = _text(report)
+        _raise_if_broken(done.returncode, text, _text(output))
+        return text
+
+
+def _raise_if_broken(status: int, report: str, output: str) -> None:
+    """It says what is wrong in its report, the target in its output."""
+    found = re.findall(r"^==ERROR==\s*(.+)$", f"{report}\n{output}", re.MULTILINE)
+    forbidden = [line for line in found if _FORBIDDEN.search(line)]
+    if forbidden:
+        raise NoCounters(f"ncu: {_one_line(forbidden[0])}")
+    if status or found:
+        last = output.strip().splitlines()[-1:]
+        told = " ".join([*found[:1], *last]) or "it said nothing"
+        raise RuntimeError(f"ncu ended with {status}: {_one_line(told)}")
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def _one_line(text: str) -> str:
+    """Fit for a record: short, and without this machine's folders."""
+    return re.sub(r"(?:/[\w.+-]+)+/", "", " ".join(text.split()))[:300]
+
+
+# --- Its report ---
+
+
+def read_report(text: str) -> list[Kernel]:
+    """The launches in a report of `--csv --page raw`, in their order.
+
+    It is a line of columns, a line of their units, and a line a launch, with
+    other words around. Raises ValueError where that is not what came.
+    """
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    table = [row for row in csv.reader(lines) if row]
+    headers = [i for i, row in enumerate(table) if "Kernel Name" in row]
+    if not headers or len(table) < headers[0] + 3:
+        raise ValueError(f"no kernel in the profiler's report: {_one_line(text)}")
+    columns, units, *launches = table[headers[0] :]
+    for name in (READ, WRITTEN):
+        if name not in columns:
+            raise ValueError(f"the profiler's report has no column {name}: {columns}")
+    return list(_kernels(columns, units, launches))
+
+
+def _kernels(
+    columns: Sequence[str], units: Sequence[str], launches: Sequence[Sequence[str]]
+) -> Iterator[Kernel]:
+    unit = dict(zip(columns, units, strict=True))
+    for launch in launches:
+        cell = dict(zip(columns, launch, strict=True))
+        read, written = (
+            _bytes(cell[name], unit[name], name) for name in (READ, WRITTEN)
+        )
+        yield Kernel(cell["Kernel Name"], read, written)
+
+
+def _bytes(number: str, unit: str, column: str) -> float:
+    """A cell in bytes: '100,663,296' of 'byte', '100.66' of 'Mbyte'."""
+    try:
+        return float(number.replace(",", "")) * _UNITS[unit]
+    except (ValueError, KeyError):
+        raise ValueError(f"{column}: expected bytes, got {number!r} {unit!r}") from None
+
+
+# --- What it amounts to ---
+
+
+def moved(kernels: Sequence[Kernel]) -> Values:
+    """The call's own kernels summed, in MiB; the sweep's writes belong to them."""
+    *own, last = kernels
+    if not own or not _is_sweep(last) or any(map(_is_sweep, own)):
+        names = [kernel.name for kernel in kernels]
+        raise ValueError(f"expected the call's kernels and one sweep, got {names}")
+    read = sum(kernel.read for kernel in own)
+    written = sum(kernel.written for kernel in own) + last.written
+    return {
+        "kernels": len(own),
+        "read_mib": _mib(read),
+        "written_mib": _mib(written),
+        "written_late_mib": _mib(last.written),
+        "moved_mib": _mib(read + written),
+        "floor_mib": _mib(floor_bytes(CASE)),
+        "ratio": _short((read + written) / floor_bytes(CASE)),
+    }
+
+
+def _is_sweep(kernel: Kernel) -> bool:
+    return kernel.name.startswith(SWEEP_KERNEL)
+
+
+def derived(impl: str, case: Case) -> Values:
+    """What arithmetic says beside the counters, in MiB."""
+    if impl == "naive":
+        passes = score_bytes(case) * 4 + input_bytes(case) + output_bytes(case)
+        return {
+            "derived_mib": _mib(passes),
+            "scaling_mib": _mib(2 * score_bytes(case)),
+        }
+    tile = tile_for(case.head_dim, torch.float16)
+    return {"issued_mib": _mib(issued_bytes(case, tile))}
+
+
+def input_bytes(case: Case) -> int:
+    """Q, K and V, in 16 bits."""
+    queries = case.nheads * case.seqlen_q
+    keys = case.nheads_k * case.seqlen_k
+    return case.batch * (queries + 2 * keys) * case.head_dim * 2
+
+
+def output_bytes(case: Case) -> int:
+    return case.batch * case.nheads * case.seqlen_q * case.head_dim * 2
+
+
+def floor_bytes(case: Case) -> int:
+    """The least: Q, K and V read once, O and lse (fp32) written once."""
+    lse = case.batch * case.nheads * case.seqlen_q * 4
+    return input_bytes(case) + output_bytes(case) + lse
+
+
+def score_bytes(case: Case) -> int:
+    """One matrix of all scores, or of all weights, in 16 bits.
+
+    The textbook's three steps write and read the scores, then write and read the
+    weights: four times this. PyTorch's `q @ k.T * scale` multiplies in a kernel of
+    its own, which reads and writes them once more.
+    """
+    return case.batch * case.nheads * case.seqlen_q * case.seqlen_k * 2
+
+
+def issued_bytes(case: Case, tile: Tile) -> int:
+    """What our kernel asks for without a mask: each program its own block of Q,
+    and all of its head's K and V. The caches answer most of it."""
+    if case.causal or case.seqlen_q % tile.block_m or case.seqlen_k % tile.block_n:
+        raise ValueError(f"only whole tiles without a mask are counted, got {case}")
+    programs = case.batch * case.nheads * case.seqlen_q // tile.block_m
+    return programs * (tile.block_m + 2 * case.seqlen_k) * case.head_dim * 2
+
+
+def _mib(size: float) -> float:
+    return _short(size / MIB)
+
+
+def _short(number: float) -> float:
+    """Six digits: more than a run can repeat."""
+    return float(f"{number:.6g}")
+
+
+if __name__ == "__main__":
+    main()
