@@ -14,7 +14,7 @@ _Changes = Callable[[Record], Sequence[Change]]
 
 
 @dataclass(frozen=True)
-class Tested:
+class Outcome:
     """A test, where its source stands, and how it came out.
 
     records: those that say so; for a test that was not run there are none.
@@ -48,7 +48,7 @@ def find_test(
     records: Iterable[Record],
     jobs: Mapping[str, _Kind],
     changes: _Changes,
-) -> Tested:
+) -> Outcome:
     """The test with this node id; without parameters, all its cases together.
 
     It passed if at least one case ran and none failed on any device.
@@ -66,7 +66,7 @@ def find_test(
     found = failed or passed
     outcome = FAILED if failed else PASSED if passed else NOT_RUN
     stale = [(record, changes(record)) for record in found]
-    return Tested(
+    return Outcome(
         node, span, outcome, tuple(found), tuple((r, gone) for r, gone in stale if gone)
     )
 
@@ -79,8 +79,7 @@ def _test(node: str, file: SourceFile, base: str) -> Region:
         if region.kind == "symbol" and region.name.startswith("test")
     }
     if base not in tests:
-        known = [f"{file.path}::{name}" for name in tests]
-        raise CodewalkError(f"test:{node}: no such test; {nearest(node, known)}")
+        raise CodewalkError(f"test:{node}: no such test; {nearest(base, tests)}")
     return tests[base]
 
 

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote
 from codewalk.citations import Paper, find_paper, papers_path, read_papers
 from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
-from codewalk.outcomes import Tested, find_test
+from codewalk.outcomes import Outcome, find_test
 from codewalk.records import MEASURED, Change, Record, Row, Scalar, changes, read_all
 from codewalk.source import SourceTree, Span
 from codewalk.upstream.places import Place, Upstream, read_upstream, upstream_path
@@ -101,7 +101,7 @@ class Figure:
     svg: str
 
 
-Reference = Source | Value | Table | Plot | Figure | Place | Paper | Tested
+Reference = Source | Value | Table | Plot | Figure | Place | Paper | Outcome
 
 
 def scheme_of(target: str) -> str:

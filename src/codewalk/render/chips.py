@@ -5,7 +5,7 @@ import re
 from urllib.parse import quote
 
 from codewalk.citations import Paper
-from codewalk.outcomes import FAILED, NOT_RUN, PASSED, Tested
+from codewalk.outcomes import FAILED, NOT_RUN, PASSED, Outcome
 from codewalk.render.page import Page
 from codewalk.render.results import machine, staleness
 from codewalk.render.templating import fill
@@ -15,7 +15,7 @@ from codewalk.upstream.places import Place
 _MARKS = {PASSED: "✓", FAILED: "✗", NOT_RUN: "○"}
 
 
-def chip(page: Page, reference: Place | Paper | Tested, words: str) -> str:
+def chip(page: Page, reference: Place | Paper | Outcome, words: str) -> str:
     """The reference inside a line. `words` is HTML."""
     if isinstance(reference, Place):
         return _upstream(page, reference, words)
@@ -60,7 +60,7 @@ def _citation(page: Page, paper: Paper, words: str) -> str:
     )
 
 
-def _test(page: Page, test: Tested, words: str) -> str:
+def _test(page: Page, test: Outcome, words: str) -> str:
     language = page.language
     ages = [staleness(record, gone, language) for record, gone in test.stale]
     page.stale.extend(ages)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codewalk.citations import Paper
 from codewalk.errors import CodewalkError
-from codewalk.outcomes import Tested
+from codewalk.outcomes import Outcome
 from codewalk.references import Figure, Plot, Reference, Source, Table, Value
 from codewalk.render import chips, results
 from codewalk.render.code import has_name, line_html, plain_html
@@ -26,7 +26,7 @@ def inline(page: Page, reference: Reference, words: str, short: bool = False) ->
         return _chip(page, reference.span, words, short)
     if isinstance(reference, Value):
         return results.value(page, reference)
-    if isinstance(reference, Place | Paper | Tested):
+    if isinstance(reference, Place | Paper | Outcome):
         return chips.chip(page, reference, words)
     raise CodewalkError(
         "this stands alone in its paragraph, as an image: ![caption](…)"
