@@ -108,7 +108,7 @@ def test_records_of_other_kinds_do_not_count(tested: Project, edit) -> None:
     ("node", "message"),
     [
         ("tests/test_demo.py::test_dmeo", "no such test; nearest: test_demo"),
-        ("tests/test_demo.py::test_inside", "nearest: TestBox::test_inside"),
+        ("tests/test_demo.py::test_inside", "nearest: .*TestBox::test_inside"),
         ("tests/test_demo.py::helper", "no such test"),
         ("tests/test_demo.py", "no such test"),
         ("tests/test_dmeo.py::test_demo", r"no such file; nearest: tests/test_demo"),
