@@ -88,9 +88,9 @@ def test_a_citation_with_words(render) -> None:
 @pytest.mark.parametrize(
     ("name", "outcome", "english", "chinese"),
     [
-        ("test_demo", "passed", "✓ test_demo", "在 GPU One 上通过"),
-        ("test_new", "failed", "✗ test_new", "在 GPU One 上失败"),
-        ("test_skipped", "not-run", "○ test_skipped", "没有运行过"),
+        ("test_demo", "passed", "✓\u00a0test_demo", "在 GPU One 上通过"),
+        ("test_new", "failed", "✗\u00a0test_new", "在 GPU One 上失败"),
+        ("test_skipped", "not-run", "○\u00a0test_skipped", "没有运行过"),
     ],
 )
 def test_a_chip_of_a_test(

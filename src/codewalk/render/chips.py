@@ -37,14 +37,14 @@ def _upstream(page: Page, place: Place, words: str) -> str:
     start, end = place.start_line, place.end_line
     gap = " " if page.language == "zh" else ", "
     spoken = _spoken(page, words, place.project.name, place.name)
-    lines = line_range(start, end, page.language)
     return fill(
         "upstream_chip.html",
         page.language,
         place=place,
         href=blob_url(place),
         words=words,
-        shown=f"{place.project.label} · {place.name} {lines}",
+        file=f"{place.project.label} · {place.name}",
+        lines=line_range(start, end, page.language),
         label=spoken + gap + spoken_range(start, end, page.language),
     )
 
