@@ -17,6 +17,8 @@ def problems(project: Project) -> list[Problem]:
         *_sources(library),
         *_loading(project.jobs_path, lambda: project.jobs),
         *_loading(project.results, lambda: library.records),
+        *_loading(project.pages, lambda: library.upstream),
+        *_loading(project.pages, lambda: library.papers),
         *_pages(library),
     ]
 

@@ -19,6 +19,7 @@ from codewalk.jobs.progress import Progress
 from codewalk.jobs.run import Session, lock, run_job
 from codewalk.jobs.status import Due, due, lines, states
 from codewalk.records import Record, Row
+from codewalk.upstream import command as upstream
 
 FINE, PROBLEMS, ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -32,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _status(project, options.jobs)
         if options.verb == "run":
             return _run(project, options.jobs, options.dry_run, options.results)
+        if options.verb == "upstream":
+            return FINE if upstream.run(project, options) else PROBLEMS
         return _check(project)
     except (CodewalkError, OSError) as error:
         print(f"codewalk: {error}", file=sys.stderr)
@@ -65,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     verbs.add_parser("check", help="everything that is to be mended")
+    upstream.add_parser(verbs)
     return parser
 
 
