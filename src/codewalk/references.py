@@ -62,6 +62,12 @@ class Value(Result):
     row: Row | None = None
 
     @property
+    def scalar(self) -> Scalar:
+        """What is shown: a value, or a part of the case (what was given)."""
+        assert self.row is not None  # asked only of what exists
+        return {**self.row.case, **self.row.values}[self.key]
+
+    @property
     def state(self) -> str:
         if self.row is None:
             return "missing"
@@ -282,9 +288,10 @@ def _value(base: Result, query: _Query) -> Value:
             f"{query.target}: {len(rows)} rows; they differ in {_differing(rows)}"
         )
     row = rows[0]
-    if row.status == MEASURED and query.key not in row.values:
+    known = {**row.case, **row.values}
+    if row.status == MEASURED and query.key not in known:
         raise CodewalkError(
-            f"{query.target}: no value {query.key!r}; {nearest(query.key, row.values)}"
+            f"{query.target}: no value {query.key!r}; {nearest(query.key, known)}"
         )
     return Value(**vars(base), key=query.key, row=row)
 

@@ -53,6 +53,12 @@ def test_value(library: Library) -> None:
     assert (found.device, found.state) == ("gpu-one", "fresh")
 
 
+def test_a_part_of_the_case_may_be_shown_too(library: Library) -> None:
+    found = library.resolve("result:speed?impl=ours&causal=true#n", "en")
+    assert isinstance(found, Value)
+    assert found.scalar == 2048
+
+
 def test_booleans_are_written_in_lower_case(library: Library) -> None:
     found = library.resolve("result:speed?impl=ours&causal=true#tflops", "en")
     assert isinstance(found, Value)

@@ -18,7 +18,7 @@ SECTIONS = {
     "picture": r"!\[[^\]]*\]\((?:figure|result):",
     "by-hand": r"\]\(result:claims\?",
     "measured": r"\]\(result:",
-    "what-breaks": r"\]\(src:tests/",
+    "what-breaks": r"\]\((?:test|src):tests/",
     "try-it": r"```sh",
     "elsewhere": r"\]\((?:https://github\.com/|up:)",
     "next": r"\?\s*$",
@@ -70,7 +70,7 @@ def test_paragraphs_are_not_crowded_with_chips(chapter: Path) -> None:
         r"```.*?```", "", chapter.read_text(encoding="utf-8"), flags=re.DOTALL
     )
     for paragraph in re.split(r"\n\s*\n", text):
-        chips = re.findall(r"(?<!!)\[[^\]]+\]\(src:", paragraph)
+        chips = re.findall(r"(?<!!)\[[^\]]+\]\((?:src|test):", paragraph)
         assert len(chips) <= 3 or paragraph.lstrip().startswith(("|", "- ")), paragraph
 
 
