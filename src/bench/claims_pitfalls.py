@@ -139,6 +139,14 @@ def grouped_heads() -> Iterator[Claim]:
         yield claim("grouped", {"by_head": heads}, mapping=name)
 
 
+def wrapped_index(row: int = 2, stride: int = 2**30) -> Iterator[Claim]:
+    """Where a row lies, and where int32 says that it lies, in elements."""
+    with np.errstate(over="ignore"):
+        wrapped = int((np.array([row], np.int32) * np.array([stride], np.int32))[0])
+    found = {"index_true": row * stride, "index_wrapped": wrapped}
+    yield claim("wrapped", found, row=row, stride=stride)
+
+
 def who_notices() -> Iterator[Claim]:
     """Every fault against every input: which test would have seen it?"""
     for name, given in INPUTS.items():
@@ -203,6 +211,7 @@ def pitfall_claims() -> Iterator[Claim]:
     yield from tail_of_one()
     yield from lost_nan()
     yield from grouped_heads()
+    yield from wrapped_index()
     yield from who_notices()
     yield from self_test()
     yield from two_errors()

@@ -58,6 +58,11 @@ def test_whole_empty_programs_hide_the_missing_guard(pitfalls):
     assert pitfalls.largest_error(edit, hidden) <= pitfalls.RIGHT
 
 
+def test_an_index_beyond_int32_wraps(pitfalls):
+    ((_, values),) = pitfalls.wrapped_index()
+    assert values == {"index_true": 2**31, "index_wrapped": -(2**31)}
+
+
 def test_each_kernel_of_the_self_test_has_its_answer(pitfalls):
     for _, values in pitfalls.self_test():
         assert values["easy_error"] < 1e-6
