@@ -4,6 +4,7 @@ import datetime
 import logging
 import posixpath
 import re
+import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,16 +16,16 @@ from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page as SitePage
 
-from codewalk import pages
+from codewalk import notebook, pages
 from codewalk.config import LANGUAGES, find_root, read_project
 from codewalk.errors import CodewalkError, Problem, report
 from codewalk.markdown import CodewalkExtension, Reading
-from codewalk.notebook import resolve_html
 from codewalk.records import Record
 from codewalk.references import SCHEMES, Library
 from codewalk.render.links import Links, record_page, source_page
 from codewalk.render.page import Page
 from codewalk.render.problems import error_bar
+from codewalk.render.results import staleness
 from codewalk.render.templating import fill
 from codewalk.render.words import word
 from codewalk.repository import Repository
@@ -58,6 +59,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             )
         self.problems: list[Problem] = []
         self.generated: dict[str, SourceFile | Record | str] = {}
+        self.notebooks: dict[str, tuple[Path, Record | None]] = {}
         try:
             self.project = read_project(find_root(Path(config.config_file_path).parent))
             self.library = Library(self.project)
@@ -73,7 +75,10 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         }
         return config
 
+    # First, so that mkdocs-jupyter finds the executed notebooks.
+    @event_priority(100)
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        self._show_executed(files, config)
         sources = self.library.sources
         self._add(
             files, config, "source/index.md", word("source-title", self.language), ""
@@ -123,7 +128,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
                 self._page(page.file.url), self._path(page.file)
             )
             self._set_twin(page, files)
-            html = resolve_html(html, self.extension.reading)
+            self._note_age(uri)
+            html = notebook.resolve_html(html, self.extension.reading)
         reading = self.extension.reading
         self.problems += reading.problems
         return self._with_notes(html, reading)
@@ -181,6 +187,36 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         files.append(File.generated(config, uri, content=text, inclusion=inclusion))
         self.generated[uri] = content
 
+    def _show_executed(self, files: Files, config: MkDocsConfig) -> None:
+        """Puts what the jobs made of them in place of the notebooks."""
+        # It goes when the next build, or the process, lets go of it.
+        self.folder = tempfile.TemporaryDirectory(prefix="codewalk-")
+        for job, uri, record in notebook.executed(self.library):
+            file = files.get_file_from_path(uri)
+            if file is None or file.abs_src_path is None:
+                continue
+            source = Path(file.abs_src_path)
+            try:
+                data = notebook.shown(self.library, source.read_bytes(), job, record)
+            except CodewalkError as error:
+                name = self.project.relative(source)
+                self.problems.append(Problem(name, 0, str(error)))
+                continue
+            target = Path(self.folder.name, uri)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            files.remove(file)
+            where = (self.folder.name, config.site_dir, config.use_directory_urls)
+            files.append(File(uri, *where))
+            self.notebooks[uri] = (source, record)
+
+    def _note_age(self, uri: str) -> None:
+        """Says of a notebook that it was executed with other code than there is."""
+        _, record = self.notebooks.get(uri, (None, None))
+        if record and (changes := self.library.changes(record)):
+            age = staleness(record, changes, self.language)
+            self.extension.reading.page.stale.append(age)
+
     def _generated(self, uri: str, url: str) -> str:
         content, page = self.generated[uri], self._page(url)
         if isinstance(content, SourceFile):
@@ -194,7 +230,9 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         return Page(self.library, self.repository, Links(url), self.language)
 
     def _path(self, file: File) -> str:
-        return self.project.relative(Path(file.abs_src_path or self.project.root))
+        path = Path(file.abs_src_path or self.project.root)
+        source, _ = self.notebooks.get(file.src_uri, (path, None))
+        return self.project.relative(source)
 
     def _set_twin(self, page: SitePage, files: Files) -> None:
         """Tells the theme where the same page stands in the other language."""
