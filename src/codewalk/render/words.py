@@ -61,6 +61,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "error-bar": "This page has an error: {first}",
         "error-more": "and {count} more",
         "home": "Home",
+        "missed-by": "without these lines {failing} of {ran} tests fail, such as",
+        "missed-by-one": "without these lines 1 of {ran} tests fails:",
+        "missed-by-none": "without these lines all {ran} tests pass",
     },
     "zh": {
         "lines": "{start}–{end} 行",
@@ -120,6 +123,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "error-bar": "本页有错误：{first}",
         "error-more": "另有 {count} 个",
         "home": "首页",
+        "missed-by": "去掉这几行，{ran} 个测试里有 {failing} 个失败，例如",
+        "missed-by-one": "去掉这几行，{ran} 个测试里有 1 个失败：",
+        "missed-by-none": "去掉这几行，{ran} 个测试照样全部通过",
     },
 }
 
