@@ -1,6 +1,5 @@
 """The pages that exist only in the build: the source files and the records."""
 
-import ast
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,10 +53,14 @@ def source_index(page: Page) -> str:
     sources = page.library.sources
     folders: dict[str, list[dict[str, str]]] = {}
     for path in sources.paths():
-        file = sources.read(path)
+        try:
+            file = sources.read(path)
+            lead = _lead(file.docstring)
+        except CodewalkError:
+            continue  # reported when the build looked for files
         folder = file.path.rpartition("/")[0]
         href = page.links.source(sources.address(file.path))
-        entry = {"name": file.name, "href": href, "lead": _lead(file)}
+        entry = {"name": file.name, "href": href, "lead": lead}
         folders.setdefault(folder, []).append(entry)
     return fill("source_index.html", page.language, folders=list(folders.items()))
 
@@ -189,13 +192,9 @@ def _opening(region: Region, short: str, landed: set[str]) -> str:
     return f'<span class="cw-region"{identity} data-name="{region.name}">{marks}'
 
 
-def _lead(file: SourceFile) -> str:
-    """The first line of the file's docstring, as HTML."""
-    try:
-        text = ast.get_docstring(ast.parse(file.text))
-    except (SyntaxError, ValueError):
-        return ""
-    line = html.escape((text or "").partition("\n")[0], quote=False)
+def _lead(docstring: str) -> str:
+    """The first line of a file's docstring, as HTML."""
+    line = html.escape(docstring.partition("\n")[0], quote=False)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", line)
 
 

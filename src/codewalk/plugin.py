@@ -29,12 +29,16 @@ from codewalk.render.results import staleness
 from codewalk.render.templating import fill
 from codewalk.render.words import word
 from codewalk.repository import Repository
+from codewalk.scan import has_front_matter
+from codewalk.sections import repeated_ids
 from codewalk.source import SourceFile
 
 _log = logging.getLogger("mkdocs.plugins.codewalk")
 _UNRESOLVED = re.compile(
     rf"<\w[^<>]*\s(?:href|src)\s*=\s*[\"']?((?:{'|'.join(SCHEMES)}):[^\"'\s>]*)"
 )
+# What we put into a page's front matter ourselves.
+_OWN_META = frozenset({"cw_twin", "cw_twin_exists"})
 
 
 class NoOptions(Config):  # type: ignore[no-untyped-call]
@@ -75,6 +79,14 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         }
         return config
 
+    def on_pre_build(self, *, config: MkDocsConfig) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="codewalk-")
+
+    def on_build_error(self, *, error: Exception) -> None:
+        # It may have come before there was a folder.
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
     # First, so that mkdocs-jupyter finds the executed notebooks.
     @event_priority(100)
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
@@ -113,6 +125,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             lines_before=whole.count("\n") - markdown.rstrip().count("\n"),
         )
         self._set_twin(page, files)
+        self._check_text(page, whole)
         return markdown
 
     # Last, so that a notebook has been turned into HTML.
@@ -144,6 +157,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Finds references that nobody resolved, in raw HTML for instance."""
+        self.folder.cleanup()
         left = []
         for path in sorted(Path(config.site_dir).rglob("*.html")):
             text = re.sub(
@@ -189,8 +203,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
 
     def _show_executed(self, files: Files, config: MkDocsConfig) -> None:
         """Puts what the jobs made of them in place of the notebooks."""
-        # It goes when the next build, or the process, lets go of it.
-        self.folder = tempfile.TemporaryDirectory(prefix="codewalk-")
+        folder = self.folder.name
         for job, uri, record in notebook.executed(self.library):
             file = files.get_file_from_path(uri)
             if file is None or file.abs_src_path is None:
@@ -202,12 +215,11 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
                 name = self.project.relative(source)
                 self.problems.append(Problem(name, 0, str(error)))
                 continue
-            target = Path(self.folder.name, uri)
+            target = Path(folder, uri)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
             files.remove(file)
-            where = (self.folder.name, config.site_dir, config.use_directory_urls)
-            files.append(File(uri, *where))
+            files.append(File(uri, folder, config.site_dir, config.use_directory_urls))
             self.notebooks[uri] = (source, record)
 
     def _note_age(self, uri: str) -> None:
@@ -233,6 +245,15 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         path = Path(file.abs_src_path or self.project.root)
         source, _ = self.notebooks.get(file.src_uri, (path, None))
         return self.project.relative(source)
+
+    def _check_text(self, page: SitePage, text: str) -> None:
+        """What would be shown wrong without anyone noticing."""
+        problems = self.extension.reading.problems
+        path = self.extension.reading.path
+        if has_front_matter(text) and not page.meta.keys() - _OWN_META:
+            problems.append(Problem(path, 1, "the front matter is no YAML mapping"))
+        for line, name in repeated_ids(text):
+            problems.append(Problem(path, line, f"a second section of the id {name}"))
 
     def _set_twin(self, page: SitePage, files: Files) -> None:
         """Tells the theme where the same page stands in the other language."""
