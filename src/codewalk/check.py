@@ -6,6 +6,7 @@ from pathlib import Path
 
 from codewalk.config import LANGUAGES, Project
 from codewalk.errors import CodewalkError, Problem
+from codewalk.notebook import markdown_of
 from codewalk.references import Library
 from codewalk.scan import references
 
@@ -38,17 +39,20 @@ def _pages(library: Library) -> Iterator[Problem]:
     """References that lead nowhere."""
     for language in LANGUAGES:
         folder = library.project.root / library.project.pages / language
-        for path in sorted(folder.rglob("*.md")):
-            yield from _page(library, path, language)
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".md", ".ipynb"):
+                yield from _page(library, path, language)
 
 
 def _page(library: Library, path: Path, language: str) -> Iterator[Problem]:
     name = library.project.relative(path)
-    for found in references(path.read_text(encoding="utf-8")):
+    text = path.read_text(encoding="utf-8")
+    is_notebook = path.suffix == ".ipynb"
+    for found in references(markdown_of(text) if is_notebook else text):
         try:
             library.resolve(found.target, language, found.optional)
         except CodewalkError as error:
-            yield Problem(name, found.line, str(error))
+            yield Problem(name, 0 if is_notebook else found.line, str(error))
 
 
 def _loading(path: str, load: Callable[[], object]) -> Iterator[Problem]:

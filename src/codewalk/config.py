@@ -59,6 +59,11 @@ class Job:
         text = json.dumps([self.kind, self.needs, self.command])
         return "job:" + hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def notebook(self) -> str:
+        """The notebook that it executes, as a path from the root; else empty."""
+        return self.command[-1] if self.kind == "notebook" else ""
+
 
 @dataclass(frozen=True)
 class SeriesStyle:
@@ -188,6 +193,8 @@ def _job(key: str, table: Any, file: str) -> Job:
     command = _words(table.get("command"), f"{where}.command")
     if not command:
         raise CodewalkError(f"{where}.command: expected at least one word")
+    if kind == "notebook" and not command[-1].endswith(".ipynb"):
+        raise CodewalkError(f"{where}.command: expected a notebook as the last word")
     return Job(key, kind, needs, command, _languages(table, "title", where))
 
 

@@ -3,11 +3,13 @@
 A Python file is digested by its syntax tree in a canonical form of our own:
 positions, comments, docstrings and formatting are left out, and so is whatever
 differs between Python versions (absent and empty fields, how an f-string is cut
-into pieces). Every other file is digested by its bytes.
+into pieces). Of a notebook its code cells count, each as Python. Every other
+file is digested by its bytes.
 """
 
 import ast
 import hashlib
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +39,8 @@ def digest_source(name: str, data: bytes) -> str:
     Python that does not parse is digested by its bytes, so that a broken file
     still counts as changed and not as an error here.
     """
+    if name.endswith(".ipynb"):
+        return _digest_notebook(data)
     if not name.endswith(".py"):
         return digest_bytes(data)
     try:
@@ -47,6 +51,18 @@ def digest_source(name: str, data: bytes) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return digest_bytes(data)
     return digest_tree(tree)
+
+
+def _digest_notebook(data: bytes) -> str:
+    """The digest of a notebook's code cells; of its bytes where it is none."""
+    try:
+        cells = json.loads(data)["cells"]
+        texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return digest_bytes(data)
+    # A cell that begins with a text shows it: that is no docstring.
+    digests = (digest_source("a.py", f"pass\n{text}".encode()) for text in texts)
+    return "cells:" + hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def digest_file(path: Path) -> str:

@@ -1,26 +1,84 @@
-"""The way in for notebooks: references in HTML that has been rendered already.
+"""The way in for notebooks: what the site shows, and the references in it.
 
-mkdocs-jupyter turns a notebook's Markdown into HTML by itself, so the links and
-images with our schemes are found in that HTML. Attribute lists are not read
-there.
+A notebook is shown with the outputs that its job recorded. mkdocs-jupyter turns
+its Markdown into HTML by itself, so the links and images with our schemes are
+found in that HTML. Attribute lists are not read there.
 """
 
 import html
+import json
 import re
+from collections.abc import Iterator
 
+from codewalk.config import LANGUAGES, Project
+from codewalk.digest import digest_source
 from codewalk.errors import CodewalkError
 from codewalk.markdown import Reading
-from codewalk.references import scheme_of
+from codewalk.records import Record, executed_copy
+from codewalk.references import Library, scheme_of
 from codewalk.render import fragments
 
+# What mkdocs-jupyter adds for formulas and diagrams would come from other hosts.
+_LOADERS = re.compile(
+    r"<script (?:src=\"\"|type=\"(?:text/x-mathjax-config|module)\")[^>]*>"
+    r".*?</script>|<!-- (?:Load|End of)? ?mathjax(?: configuration)? -->",
+    re.DOTALL | re.IGNORECASE,
+)
 _ALONE = re.compile(r"<p>\s*(<img\b[^>]*>)\s*</p>")
 _IMAGE = re.compile(r"<img\b[^>]*>")
 _LINK = re.compile(r"<a\b[^>]*>(.*?)</a>", re.DOTALL)
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
 
+def executed(library: Library) -> Iterator[tuple[str, str, Record | None]]:
+    """The notebooks that jobs execute: job, page as both languages name it, record."""
+    for job in library.project.jobs.jobs.values():
+        if job.notebook:
+            device = "cpu" if job.needs == "cpu" else library.project.device
+            record = library.records.get((device, job.name))
+            yield job.name, _page_of(library.project, job.notebook), record
+
+
+def shown(library: Library, source: bytes, job: str, record: Record | None) -> bytes:
+    """The notebook as the site shows it: its words, and the outputs of the run.
+
+    Where its code has changed since, it is the executed copy as it was. Raises a
+    CodewalkError where there is none, or where the record is of other code.
+    """
+    if record is None:
+        raise CodewalkError(f"never executed; run: codewalk run {job}")
+    copy = executed_copy(library.project, record)
+    if digest_source("a.ipynb", source) != digest_source("a.ipynb", copy):
+        if not library.changes(record):
+            raise CodewalkError(f"its code is not what job {job} executes")
+        return copy
+    then, now = json.loads(copy), json.loads(source)
+    outputs = [c["outputs"] for c in then["cells"] if c["cell_type"] == "code"]
+    cells = [c for c in now["cells"] if c["cell_type"] == "code"]
+    for number, (cell, output) in enumerate(zip(cells, outputs, strict=True), 1):
+        cell.update(outputs=output, execution_count=number)
+    return json.dumps(now, ensure_ascii=False).encode("utf-8")
+
+
+def markdown_of(text: str) -> str:
+    """What a notebook's Markdown cells say; empty where it is no notebook."""
+    try:
+        cells = json.loads(text)["cells"]
+        texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return "\n\n".join(texts)
+
+
+def _page_of(project: Project, path: str) -> str:
+    for language in LANGUAGES:
+        path = path.removeprefix(f"{project.pages}/{language}/")
+    return path
+
+
 def resolve_html(text: str, reading: Reading) -> str:
     """`text` with every reference replaced by what it stands for."""
+    text = _LOADERS.sub("", text)
     text = _ALONE.sub(lambda match: _image(match[1], match[0], reading), text)
     text = _IMAGE.sub(lambda match: _stray(match[0], reading), text)
     return _LINK.sub(lambda match: _link(match, reading), text)

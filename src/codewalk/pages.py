@@ -1,13 +1,13 @@
 """The pages that exist only in the build: the source files and the records."""
 
-import ast
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codewalk.config import Column
-from codewalk.records import Record, Row, Scalar
+from codewalk.errors import CodewalkError
+from codewalk.records import MEASURED, Record, Row, Scalar
 from codewalk.references import written
 from codewalk.render.code import line_html
 from codewalk.render.links import line_anchor, row_anchor
@@ -17,6 +17,9 @@ from codewalk.render.results import Cell, TableRow, cell, heads, machine, stalen
 from codewalk.render.templating import fill
 from codewalk.render.words import word
 from codewalk.source import Region, SourceFile
+
+# The job that takes the steps of kernels away, one by one.
+_STEPS_JOB = ("cpu", "steps")
 
 # Longer tables open on demand.
 _LONG = 60
@@ -41,7 +44,7 @@ def source_page(page: Page, file: SourceFile) -> str:
         lines=word("file-lines", page.language, count=len(file.lines)),
         repository=permalink,
         outline=fill("outline.html", page.language, nodes=nodes) if nodes else "",
-        code="".join(_code(file)),
+        code="".join(_code(file, _missed(page, file))),
     )
 
 
@@ -50,10 +53,14 @@ def source_index(page: Page) -> str:
     sources = page.library.sources
     folders: dict[str, list[dict[str, str]]] = {}
     for path in sources.paths():
-        file = sources.read(path)
+        try:
+            file = sources.read(path)
+            lead = _lead(file.docstring)
+        except CodewalkError:
+            continue  # reported when the build looked for files
         folder = file.path.rpartition("/")[0]
         href = page.links.source(sources.address(file.path))
-        entry = {"name": file.name, "href": href, "lead": _lead(file)}
+        entry = {"name": file.name, "href": href, "lead": lead}
         folders.setdefault(folder, []).append(entry)
     return fill("source_index.html", page.language, folders=list(folders.items()))
 
@@ -120,7 +127,43 @@ def _nest(regions: Sequence[Region]) -> list[_Node]:
     return roots
 
 
-def _code(file: SourceFile) -> Iterator[str]:
+def _missed(page: Page, file: SourceFile) -> Mapping[str, str]:
+    """For each step that a job took away, which tests miss it; as HTML."""
+    record = page.library.records.get(_STEPS_JOB)
+    if record is None:
+        return {}
+    address = page.library.sources.address(file.path)
+    stale = bool(page.library.changes(record))
+    return {
+        str(row.case["step"]): _missing_tests(page, row, stale)
+        for row in record.rows
+        if row.case.get("file") == address and row.status == MEASURED
+    }
+
+
+def _missing_tests(page: Page, row: Row, stale: bool) -> str:
+    """How many tests fail without a step, and the most telling one of them."""
+    path, _, test = str(row.values["first"]).partition("::")
+    try:
+        span = page.library.sources.file(path).span(test.replace("::", "."))
+        href = page.links.source(path, span.start, span.end)
+    except CodewalkError:
+        href = ""  # it has gone since
+    failing = row.values["tests_failing"]
+    words = {0: "missed-by-none", 1: "missed-by-one"}.get(int(failing), "missed-by")
+    return fill(
+        "missed.html",
+        page.language,
+        step=row.case["step"],
+        failing=failing,
+        test=test,
+        href=href,
+        stale=stale,
+        text=word(words, page.language, failing=failing, ran=row.values["tests_run"]),
+    )
+
+
+def _code(file: SourceFile, missed: Mapping[str, str]) -> Iterator[str]:
     """The lines, inside elements that a browser can land on."""
     short = {region: name for name, region in file.addresses.items()}
     starts: dict[int, list[Region]] = {}
@@ -131,7 +174,10 @@ def _code(file: SourceFile) -> Iterator[str]:
     landed: set[str] = set()
     for line in range(1, len(file.lines) + 1):
         for region in starts.get(line, ()):
-            yield _opening(region, short.get(region, region.qualname), landed)
+            address = short.get(region, region.qualname)
+            yield _opening(region, address, landed)
+            if region.kind == "step":
+                yield missed.get(address, "")
         yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'
         yield "</span>" * ends.get(line, 0)
 
@@ -146,13 +192,9 @@ def _opening(region: Region, short: str, landed: set[str]) -> str:
     return f'<span class="cw-region"{identity} data-name="{region.name}">{marks}'
 
 
-def _lead(file: SourceFile) -> str:
-    """The first line of the file's docstring, as HTML."""
-    try:
-        text = ast.get_docstring(ast.parse(file.text))
-    except (SyntaxError, ValueError):
-        return ""
-    line = html.escape((text or "").partition("\n")[0], quote=False)
+def _lead(docstring: str) -> str:
+    """The first line of a file's docstring, as HTML."""
+    line = html.escape(docstring.partition("\n")[0], quote=False)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", line)
 
 

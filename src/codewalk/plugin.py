@@ -4,6 +4,7 @@ import datetime
 import logging
 import posixpath
 import re
+import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,20 +16,22 @@ from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page as SitePage
 
-from codewalk import bibliography, pages
+from codewalk import bibliography, notebook, pages
 from codewalk.citations import papers_path
 from codewalk.config import LANGUAGES, find_root, read_project
 from codewalk.errors import CodewalkError, Problem, report
 from codewalk.markdown import CodewalkExtension, Reading
-from codewalk.notebook import resolve_html
 from codewalk.records import Record
 from codewalk.references import SCHEMES, Library
 from codewalk.render.links import REFERENCES, Links, record_page, source_page
 from codewalk.render.page import Page
 from codewalk.render.problems import error_bar
+from codewalk.render.results import staleness
 from codewalk.render.templating import fill
 from codewalk.render.words import word
 from codewalk.repository import Repository
+from codewalk.scan import has_front_matter
+from codewalk.sections import repeated_ids
 from codewalk.source import SourceFile
 from codewalk.upstream.places import upstream_path
 
@@ -36,6 +39,8 @@ _log = logging.getLogger("mkdocs.plugins.codewalk")
 _UNRESOLVED = re.compile(
     rf"<\w[^<>]*\s(?:href|src)\s*=\s*[\"']?((?:{'|'.join(SCHEMES)}):[^\"'\s>]*)"
 )
+# What we put into a page's front matter ourselves.
+_OWN_META = frozenset({"cw_twin", "cw_twin_exists"})
 
 
 class NoOptions(Config):  # type: ignore[no-untyped-call]
@@ -60,6 +65,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             )
         self.problems: list[Problem] = []
         self.generated: dict[str, SourceFile | Record | str] = {}
+        self.notebooks: dict[str, tuple[Path, Record | None]] = {}
         try:
             self.project = read_project(find_root(Path(config.config_file_path).parent))
             self.library = Library(self.project)
@@ -76,7 +82,18 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         }
         return config
 
+    def on_pre_build(self, *, config: MkDocsConfig) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="codewalk-")
+
+    def on_build_error(self, *, error: Exception) -> None:
+        # It may have come before there was a folder.
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+    # First, so that mkdocs-jupyter finds the executed notebooks.
+    @event_priority(100)
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        self._show_executed(files, config)
         sources = self.library.sources
         self._add(
             files, config, "source/index.md", word("source-title", self.language), ""
@@ -114,6 +131,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             lines_before=whole.count("\n") - markdown.rstrip().count("\n"),
         )
         self._set_twin(page, files)
+        self._check_text(page, whole)
         return markdown
 
     # Last, so that a notebook has been turned into HTML.
@@ -129,7 +147,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
                 self._page(page.file.url), self._path(page.file)
             )
             self._set_twin(page, files)
-            html = resolve_html(html, self.extension.reading)
+            self._note_age(uri)
+            html = notebook.resolve_html(html, self.extension.reading)
         reading = self.extension.reading
         self.problems += reading.problems
         return self._with_notes(html, reading)
@@ -144,6 +163,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Finds references that nobody resolved, in raw HTML for instance."""
+        self.folder.cleanup()
         left = []
         for path in sorted(Path(config.site_dir).rglob("*.html")):
             text = re.sub(
@@ -190,6 +210,34 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         files.append(File.generated(config, uri, content=text, inclusion=inclusion))
         self.generated[uri] = content
 
+    def _show_executed(self, files: Files, config: MkDocsConfig) -> None:
+        """Puts what the jobs made of them in place of the notebooks."""
+        folder = self.folder.name
+        for job, uri, record in notebook.executed(self.library):
+            file = files.get_file_from_path(uri)
+            if file is None or file.abs_src_path is None:
+                continue
+            source = Path(file.abs_src_path)
+            try:
+                data = notebook.shown(self.library, source.read_bytes(), job, record)
+            except CodewalkError as error:
+                name = self.project.relative(source)
+                self.problems.append(Problem(name, 0, str(error)))
+                continue
+            target = Path(folder, uri)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            files.remove(file)
+            files.append(File(uri, folder, config.site_dir, config.use_directory_urls))
+            self.notebooks[uri] = (source, record)
+
+    def _note_age(self, uri: str) -> None:
+        """Says of a notebook that it was executed with other code than there is."""
+        _, record = self.notebooks.get(uri, (None, None))
+        if record and (changes := self.library.changes(record)):
+            age = staleness(record, changes, self.language)
+            self.extension.reading.page.stale.append(age)
+
     def _generated(self, uri: str, url: str) -> str:
         content, page = self.generated[uri], self._page(url)
         if isinstance(content, SourceFile):
@@ -205,7 +253,18 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         return Page(self.library, self.repository, Links(url), self.language)
 
     def _path(self, file: File) -> str:
-        return self.project.relative(Path(file.abs_src_path or self.project.root))
+        path = Path(file.abs_src_path or self.project.root)
+        source, _ = self.notebooks.get(file.src_uri, (path, None))
+        return self.project.relative(source)
+
+    def _check_text(self, page: SitePage, text: str) -> None:
+        """What would be shown wrong without anyone noticing."""
+        problems = self.extension.reading.problems
+        path = self.extension.reading.path
+        if has_front_matter(text) and not page.meta.keys() - _OWN_META:
+            problems.append(Problem(path, 1, "the front matter is no YAML mapping"))
+        for line, name in repeated_ids(text):
+            problems.append(Problem(path, line, f"a second section of the id {name}"))
 
     def _set_twin(self, page: SitePage, files: Files) -> None:
         """Tells the theme where the same page stands in the other language."""

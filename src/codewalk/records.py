@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from codewalk.config import Job, Project
-from codewalk.digest import digest_file, digest_source
+from codewalk.digest import digest_bytes, digest_file, digest_source
 from codewalk.errors import CodewalkError
 from codewalk.record_format import (
     MEASURED,
@@ -37,10 +37,12 @@ __all__ = [
     "Scalar",
     "changes",
     "check_replaceable",
+    "executed_copy",
     "read_all",
     "read_record",
     "record_files",
     "record_path",
+    "write_executed",
     "write_record",
 ]
 
@@ -129,6 +131,34 @@ def write_record(project: Project, record: Record) -> Path:
     except (TypeError, ValueError) as error:
         raise CodewalkError(f"{_name(path)}: {error}") from None
     return path
+
+
+def write_executed(project: Project, record: Record, made: Path) -> None:
+    """Stores the executed copy of a notebook beside the place of its record."""
+    path = record_path(project, record.device, record.job).with_suffix(".ipynb")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, made.read_bytes())
+    except OSError as error:
+        raise CodewalkError(
+            f"{_name(path)}: not written ({error.strerror}); what was there remains"
+        ) from error
+
+
+def executed_copy(project: Project, record: Record) -> bytes:
+    """The executed copy that a notebook's record is about.
+
+    Raises a CodewalkError where it is not there, or is of another run.
+    """
+    path = record_path(project, record.device, record.job).with_suffix(".ipynb")
+    said = {row.values.get("executed") for row in record.rows}
+    data = path.read_bytes() if path.is_file() else b""
+    if digest_bytes(data) not in said:
+        raise CodewalkError(
+            f"{_name(path)}: not the copy that the record is about; "
+            f"run: codewalk run {record.job}"
+        )
+    return data
 
 
 def check_replaceable(path: Path) -> None:

@@ -142,14 +142,15 @@ class Library:
         `optional` allows a value or a plot whose job has never run.
         """
         scheme = scheme_of(target)
-        rest = unquote(target.partition(":")[2])
+        rest = target.partition(":")[2]
         if scheme == "src":
+            # First the mark, then the decoding: a name may hold %23.
             path, _, fragment = rest.partition("#")
-            return Source(self.sources.file(path).span(fragment))
+            return Source(self.sources.file(unquote(path)).span(unquote(fragment)))
         if scheme == "result":
             return self._result(target, optional)
         if scheme == "figure":
-            return self._figure(rest, language)
+            return self._figure(unquote(rest), language)
         if scheme == "up":
             return self.upstream.place(rest)
         if scheme == "cite":

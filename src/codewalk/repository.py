@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import quote
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Repository:
             return Permalink("", "shallow")
         if path in self._edited:
             return Permalink("", "edited")
-        return Permalink(f"{self.address}/blob/{self.commit}/{path}#L{start}-L{end}")
+        place = f"{quote(path)}#L{start}-L{end}"
+        return Permalink(f"{self.address}/blob/{self.commit}/{place}")
 
     def _git(self, *words: str) -> str | None:
         try:

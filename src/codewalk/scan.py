@@ -62,6 +62,11 @@ def cleared(text: str) -> str:
     return both.sub(_blank, text)
 
 
+def has_front_matter(text: str) -> bool:
+    """Whether a text begins with what looks like front matter."""
+    return bool(_FRONT_MATTER.match(text))
+
+
 def _without_fences(text: str) -> Iterator[str]:
     fence = ""
     for line in text.splitlines(keepends=True) if "\n" in text else [text]:

@@ -42,6 +42,17 @@ def sections(text: str) -> list[Section]:
     ]
 
 
+def repeated_ids(text: str) -> list[tuple[int, str]]:
+    """The explicit ids that stand a second time: the line, and the id."""
+    seen: set[str] = set()
+    found = []
+    for section in sections(text):
+        if section.id in seen:
+            found.append((section.start, section.id))
+        seen |= {section.id} - {""}
+    return found
+
+
 def _section(lines: list[str], start: int, end: int, found: list[Found]) -> Section:
     heading = _HEADING.match(lines[start - 1])
     words = heading[2] if heading else ""

@@ -10,6 +10,7 @@ import ast
 import io
 import re
 import tokenize
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,16 +78,26 @@ class SourceFile:
         self.text = _decode(path, data)
         self.lines = _lines(self.text)
 
-    @cached_property
+    @property
     def regions(self) -> tuple[Region, ...]:
         """Symbols and steps, outer before inner, in the order of the file.
 
         Raises CodewalkError, with the line, where a step is malformed or the
         file is not Python that parses.
         """
+        return self._parsed[0]
+
+    @property
+    def docstring(self) -> str:
+        """The file's own; empty without one. Raises as `regions` does."""
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> tuple[tuple[Region, ...], str]:
         if not self.name.endswith(".py"):
-            return ()
-        return tuple(_Regions(self.path, self.text).find())
+            return (), ""
+        reader = _Regions(self.path, self.text)
+        return tuple(reader.find()), ast.get_docstring(reader.tree) or ""
 
     @cached_property
     def addresses(self) -> dict[str, Region]:
@@ -153,9 +164,17 @@ class SourceTree:
         return self._files[relative]
 
     def paths(self) -> list[Path]:
-        """Every Python file under the source folders, in order."""
+        """Every Python file under the source folders, in order.
+
+        A link that leads out of its folder, or nowhere, is none of them.
+        """
         folders = [self.project.root / f for f in self.project.sources.values()]
-        return sorted(path for folder in folders for path in folder.rglob("*.py"))
+        return sorted(
+            path
+            for folder in folders
+            for path in folder.rglob("*.py")
+            if _is_inside(path, folder.resolve())
+        )
 
     def address(self, path: str) -> str:
         """The address of a file that is given by its path from the root."""
@@ -181,11 +200,12 @@ class SourceTree:
         root = (self.project.root / folder).resolve()
         try:
             path = (root / inside).resolve()
+            exists = path.is_file()
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL
             raise CodewalkError(f"{address}: cannot be followed: {error}") from None
         if not path.is_relative_to(root) or address.startswith("/"):
             raise CodewalkError(f"{address}: leads out of the folder {folder}")
-        if not path.is_file():
+        if not exists:
             known = [self.address(self.project.relative(p)) for p in self.paths()]
             raise CodewalkError(f"{address}: no such file; {nearest(address, known)}")
         return path
@@ -208,13 +228,18 @@ class _Regions:
         self.path = path
         reader = io.StringIO(text, newline=None).readline
         try:
-            self.tree = ast.parse(text)
+            with warnings.catch_warnings():
+                # An invalid escape is the linter's to report, not the site's.
+                warnings.simplefilter("ignore")
+                self.tree = ast.parse(text)
             self.tokens = list(tokenize.generate_tokens(reader))
         except (SyntaxError, ValueError, tokenize.TokenError) as error:
             line = getattr(error, "lineno", None) or 0
             raise CodewalkError(
                 f"{path}:{line}: not Python that parses: {error}"
             ) from None
+        except (RecursionError, MemoryError):
+            raise CodewalkError(f"{path}: nested too deeply to be read") from None
         self.symbols: list[Region] = []
         self.starts: dict[tuple[int, int], _Start] = {}
         self._walk(self.tree.body, "", "")
@@ -355,11 +380,18 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
+def _is_inside(path: Path, folder: Path) -> bool:
+    try:
+        return path.is_file() and path.resolve().is_relative_to(folder)
+    except (OSError, RuntimeError):  # a loop of links
+        return False
+
+
 def _decode(path: str, data: bytes) -> str:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return data.decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+    except (SyntaxError, UnicodeError, LookupError) as error:
         raise CodewalkError(f"{path}: cannot be read as text: {error}") from None
 
 

@@ -18,7 +18,14 @@ from codewalk.jobs.inputs import Tree, digests, read_lists
 from codewalk.jobs.machine import Machine, job_environment
 from codewalk.jobs.process import Program, Stop, run
 from codewalk.record_format import parse_rows
-from codewalk.records import Record, Row, check_replaceable, record_path, write_record
+from codewalk.records import (
+    Record,
+    Row,
+    check_replaceable,
+    record_path,
+    write_executed,
+    write_record,
+)
 
 # No job takes longer; a longer one is cut along a column.
 LIMIT_SECONDS = 480.0
@@ -123,6 +130,9 @@ def run_job(session: Session, job: Job, watch: JobWatch) -> Record:
             job_digest=job.digest,
             rows=_rows(folder / "rows"),
         )
+        if job.kind == "notebook":
+            # First: a record never speaks of a copy that is not there.
+            write_executed(session.target, record, folder / "executed")
     write_record(session.target, record)
     return record
 
@@ -137,6 +147,7 @@ def _run_command(session: Session, job: Job, watch: JobWatch, folder: Path) -> N
         "CODEWALK_ROOT": str(session.project.root),
         "CODEWALK_ROWS": str(rows),
         "CODEWALK_INPUTS": str(inputs),
+        "CODEWALK_EXECUTED": str(folder / "executed"),
     }
     program = Program(_words(job), session.project.root, environment, session.limit)
     status = run(program, _RowCounter(watch, rows), session.stop)

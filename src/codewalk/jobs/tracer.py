@@ -125,14 +125,19 @@ def _source_of(path: str) -> str:
     return os.path.join(above, name.partition(".")[0] + ".py")
 
 
+def begin(root: str) -> Tracer:
+    """A tracer that hears this process from now on."""
+    tracer = Tracer(root)
+    sys.addaudithook(tracer.hear)
+    return tracer
+
+
 def main(words: Sequence[str]) -> None:
     """Traces, where the environment asks for it, and becomes the program."""
     root, folder = os.environ.get("CODEWALK_ROOT"), os.environ.get("CODEWALK_INPUTS")
     if root and folder:
-        tracer = Tracer(root)
-        sys.addaudithook(tracer.hear)
         # Registered first and so called last: the program's own come before.
-        atexit.register(tracer.save, folder)
+        atexit.register(begin(root).save, folder)
     if len(words) > 1 and words[0] == "-m":
         _run_module(words[1], words[2:])
     elif words and not words[0].startswith("-"):

@@ -74,6 +74,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "projects": "Projects",
         "cited-in": "Cited in",
         "pointed-to-in": "Pointed to in",
+        "missed-by": "without these lines {failing} of {ran} tests fail, such as",
+        "missed-by-one": "without these lines 1 of {ran} tests fails:",
+        "missed-by-none": "without these lines all {ran} tests pass",
     },
     "zh": {
         "lines": "{start}–{end} 行",
@@ -145,6 +148,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "projects": "项目",
         "cited-in": "引用于",
         "pointed-to-in": "出现于",
+        "missed-by": "去掉这几行，{ran} 个测试里有 {failing} 个失败，例如",
+        "missed-by-one": "去掉这几行，{ran} 个测试里有 1 个失败：",
+        "missed-by-none": "去掉这几行，{ran} 个测试照样全部通过",
     },
 }
 
