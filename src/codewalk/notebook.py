@@ -6,6 +6,7 @@ there.
 """
 
 import html
+import json
 import re
 
 from codewalk.errors import CodewalkError
@@ -24,6 +25,16 @@ def resolve_html(text: str, reading: Reading) -> str:
     text = _ALONE.sub(lambda match: _image(match[1], match[0], reading), text)
     text = _IMAGE.sub(lambda match: _stray(match[0], reading), text)
     return _LINK.sub(lambda match: _link(match, reading), text)
+
+
+def markdown_of(text: str) -> str:
+    """The Markdown of a notebook's cells; empty for what is no notebook."""
+    try:
+        cells = json.loads(text)["cells"]
+        sources = [c["source"] for c in cells if c["cell_type"] == "markdown"]
+        return "\n\n".join("".join(source) for source in sources)
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def _image(tag: str, whole: str, reading: Reading) -> str:

@@ -10,6 +10,7 @@ from codewalk.config import Column
 from codewalk.records import Record, Row, Scalar
 from codewalk.references import written
 from codewalk.render.code import line_html
+from codewalk.render.explained import margin
 from codewalk.render.links import line_anchor, row_anchor
 from codewalk.render.numbers import shown
 from codewalk.render.page import Page
@@ -23,16 +24,16 @@ _LONG = 60
 
 
 @dataclass
-class _Node:
+class Node:
     """A region and the regions inside it."""
 
     region: Region
-    inner: list["_Node"] = field(default_factory=list)
+    inner: list["Node"] = field(default_factory=list)
 
 
 def source_page(page: Page, file: SourceFile) -> str:
     """A source file with its lines, regions and outline."""
-    nodes = _nest(file.regions)
+    nodes = nest(file.regions)
     permalink = page.repository.permalink(file.path, 1, max(1, len(file.lines)))
     return fill(
         "source_page.html",
@@ -41,7 +42,8 @@ def source_page(page: Page, file: SourceFile) -> str:
         lines=word("file-lines", page.language, count=len(file.lines)),
         repository=permalink,
         outline=fill("outline.html", page.language, nodes=nodes) if nodes else "",
-        code="".join(_code(file)),
+        explained=margin(page, file, None),
+        code="".join(_code(page, file)),
     )
 
 
@@ -107,20 +109,20 @@ def record_title(page: Page, record: Record) -> str:
     return job.title.get(page.language, record.job) if job else record.job
 
 
-def _nest(regions: Sequence[Region]) -> list[_Node]:
+def nest(regions: Sequence[Region]) -> list[Node]:
     """Regions as a tree; they come sorted, the outer before the inner."""
-    roots: list[_Node] = []
-    open_nodes: list[_Node] = []
+    roots: list[Node] = []
+    open_nodes: list[Node] = []
     for region in regions:
         while open_nodes and open_nodes[-1].region.end < region.start:
             open_nodes.pop()
-        node = _Node(region)
+        node = Node(region)
         (open_nodes[-1].inner if open_nodes else roots).append(node)
         open_nodes.append(node)
     return roots
 
 
-def _code(file: SourceFile) -> Iterator[str]:
+def _code(page: Page, file: SourceFile) -> Iterator[str]:
     """The lines, inside elements that a browser can land on."""
     short = {region: name for name, region in file.addresses.items()}
     starts: dict[int, list[Region]] = {}
@@ -132,6 +134,7 @@ def _code(file: SourceFile) -> Iterator[str]:
     for line in range(1, len(file.lines) + 1):
         for region in starts.get(line, ()):
             yield _opening(region, short.get(region, region.qualname), landed)
+            yield margin(page, file, region)
         yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'
         yield "</span>" * ends.get(line, 0)
 

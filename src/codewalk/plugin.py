@@ -13,13 +13,17 @@ from mkdocs.exceptions import PluginError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as SitePage
+from mkdocs.utils.meta import get_data
 
 from codewalk import pages
 from codewalk.config import LANGUAGES, find_root, read_project
+from codewalk.coverage import coverage_page
 from codewalk.errors import CodewalkError, Problem, report
+from codewalk.explained import Explained, Text
 from codewalk.markdown import CodewalkExtension, Reading
-from codewalk.notebook import resolve_html
+from codewalk.notebook import markdown_of, resolve_html
 from codewalk.records import Record
 from codewalk.references import SCHEMES, Library
 from codewalk.render.links import Links, record_page, source_page
@@ -64,6 +68,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             self.library.records  # noqa: B018 (a broken record is an error now)
         except CodewalkError as error:
             raise PluginError(f"codewalk: {error}") from None
+        self.explained = Explained(self.library, ())
         self.repository = Repository(self.project.root, self.project.repository)
         self.extension = CodewalkExtension(Reading(self._page("")))
         config.markdown_extensions.append(self.extension)  # type: ignore[arg-type]
@@ -96,7 +101,19 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             address = record_page(device, job).rstrip("/")
             title = pages.record_title(self._page(""), record)
             self._add(files, config, f"{address}.md", title, record)
+        title = word("coverage-title", self.language)
+        self._add(files, config, "coverage/index.md", title, "")
         return files
+
+    def on_nav(
+        self, nav: Navigation, *, config: MkDocsConfig, files: Files
+    ) -> Navigation:
+        # In the reader's order, and before any page is rendered.
+        ordered = dict.fromkeys([p.file.src_uri for p in nav.pages])
+        ordered.update(dict.fromkeys(f.src_uri for f in files.documentation_pages()))
+        texts = [self._text(files, uri) for uri in ordered if uri not in self.generated]
+        self.explained = Explained(self.library, texts)
+        return nav
 
     def on_page_markdown(
         self, markdown: str, *, page: SitePage, config: MkDocsConfig, files: Files
@@ -187,11 +204,25 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             return pages.source_page(page, content)
         if isinstance(content, Record):
             return pages.record_page(page, content)
-        index = pages.source_index if uri.startswith("source/") else pages.results_index
-        return index(page)
+        index = {
+            "source/index.md": pages.source_index,
+            "results/index.md": pages.results_index,
+            "coverage/index.md": coverage_page,
+        }
+        return index[uri](page)
 
     def _page(self, url: str) -> Page:
-        return Page(self.library, self.repository, Links(url), self.language)
+        page = Page(self.library, self.repository, Links(url), self.language)
+        page.explained = self.explained
+        return page
+
+    def _text(self, files: Files, uri: str) -> Text:
+        """A page as its author wrote it; of a notebook, its Markdown."""
+        file = files.src_uris[uri]
+        if uri.endswith(".ipynb"):
+            return Text(file.url, "", markdown_of(file.content_string))
+        _, meta = get_data(file.content_string)
+        return Text(file.url, str(meta.get("title") or ""), file.content_string)
 
     def _path(self, file: File) -> str:
         return self.project.relative(Path(file.abs_src_path or self.project.root))

@@ -2,7 +2,7 @@
 
 import posixpath
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,14 @@ class Links:
         """To a record, or to a row of it."""
         fragment = "" if row is None else f"#{row_anchor(row)}"
         return self._to(record_page(device, job)) + fragment
+
+    def section(self, url: str, anchor: str) -> str:
+        """To a section of a page, given by the page's address."""
+        return self.to(unquote(url)) + (f"#{quote(anchor)}" if anchor else "")
+
+    def to(self, address: str) -> str:
+        """To a page, given by its address from the site's root."""
+        return self._to(address)
 
     def _to(self, address: str) -> str:
         here = self.page if self.page.endswith("/") else posixpath.dirname(self.page)

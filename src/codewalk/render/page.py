@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from codewalk.config import Project
+from codewalk.explained import Explained
 from codewalk.references import Library
 from codewalk.render.links import Links
 from codewalk.repository import Repository
@@ -19,6 +20,11 @@ class Page:
     stale: list[str] = field(default_factory=list)  # why a value on it is old
     embeds: int = 0
     prints_source: bool = True  # on paper, the first value of a section says whence
+
+    explained: Explained = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.explained = Explained(self.library, ())
 
     @property
     def project(self) -> Project:

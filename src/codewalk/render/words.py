@@ -61,6 +61,24 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "error-bar": "This page has an error: {first}",
         "error-more": "and {count} more",
         "home": "Home",
+        "explained-in": "Explained in",
+        "more": "and {count} more",
+        "coverage-title": "What is explained",
+        "coverage-lead": "Every file that a page of this book speaks of, part by "
+        "part, with the sections that explain it. A part is a step, or a function "
+        "or class that has no steps.",
+        "coverage-summary": "Files divided by steps: {files}. Of their {count} parts, "
+        "{done} are explained by a section of their own.",
+        "coverage-file": "{done} of {count} parts explained, {lines} of their {all} "
+        "lines.",
+        "coverage-others": "Files without steps",
+        "coverage-none": "No page speaks of any file yet.",
+        "not-explained": "Not yet:",
+        "in-no-section": "in no section",
+        "within": "only as a part of {name}",
+        "part": "part",
+        "lines-head": "lines",
+        "to-source": "The source",
     },
     "zh": {
         "lines": "{start}–{end} 行",
@@ -120,6 +138,22 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "error-bar": "本页有错误：{first}",
         "error-more": "另有 {count} 个",
         "home": "首页",
+        "explained-in": "讲解",
+        "more": "另有 {count} 处",
+        "coverage-title": "讲到了哪些代码",
+        "coverage-lead": "书中提到的每一个文件，逐段列出讲解它的小节。"
+        "一段是一个步骤，或一个没有步骤的函数或类。",
+        "coverage-summary": "分步骤的文件 {files} 个，共 {count} 段，"
+        "其中 {done} 段有专门的小节讲解。",
+        "coverage-file": "{count} 段中讲解了 {done} 段，{all} 行中的 {lines} 行。",
+        "coverage-others": "没有步骤的文件",
+        "coverage-none": "还没有任何页面提到源码。",
+        "not-explained": "尚缺：",
+        "in-no-section": "没有小节讲到",
+        "within": "只作为 {name} 的一部分",
+        "part": "段",
+        "lines-head": "行",
+        "to-source": "源码",
     },
 }
 
