@@ -123,7 +123,11 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             page=self._page(page.file.url),
             path=self._path(page.file),
             lines_before=whole.count("\n") - markdown.rstrip().count("\n"),
+            walk=page.meta.get("layout") == "walk",
         )
+        if page.meta.get("layout") not in (None, "walk"):
+            what = f"layout: {page.meta['layout']}: expected walk, or no such line"
+            self.extension.reading.problem("", what)
         self._set_twin(page, files)
         return markdown
 
@@ -143,6 +147,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             html = resolve_html(html, self.extension.reading)
         reading = self.extension.reading
         self.problems += reading.problems
+        for warning in reading.warnings:
+            _log.warning(str(warning))
         return self._with_notes(html, reading)
 
     def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> Any:

@@ -1,5 +1,6 @@
 """What rendering needs to know of the page that it renders for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codewalk.config import Project
@@ -21,6 +22,8 @@ class Page:
     embeds: int = 0
     prints_source: bool = True  # on paper, the first value of a section says whence
 
+    # On a walk page: where each region that it embeds is, by file and name.
+    walk: Mapping[tuple[str, str], str] | None = None
     explained: Explained = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -79,6 +79,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "part": "part",
         "lines-head": "lines",
         "to-source": "The source",
+        "in-this-chapter": "In this chapter",
+        "steps-of": "Steps of {name}",
+        "step-of": "step {place} of {count}: {name}",
     },
     "zh": {
         "lines": "{start}–{end} 行",
@@ -154,6 +157,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "part": "段",
         "lines-head": "行",
         "to-source": "源码",
+        "in-this-chapter": "本章内容",
+        "steps-of": "{name} 的步骤",
+        "step-of": "第 {place} 步，共 {count} 步：{name}",
     },
 }
 
