@@ -79,7 +79,7 @@ def _used(page: Page, target: str) -> tuple[str, str]:
 def _use(page: Page, address: str, title: str, section: Section) -> Use:
     name = _plain(section.title)
     named = title if not name or name == title else f"{title}: {name}"
-    return Use(page.links.page_at(address, section.id), named)
+    return Use(page.links.section(address, section.id), named)
 
 
 def _texts(page: Page) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from markdown.preprocessors import Preprocessor
 from markdown.serializers import to_xhtml_string
 from markdown.treeprocessors import Treeprocessor
 
+from codewalk import walk
 from codewalk.config import read_project
 from codewalk.errors import CodewalkError, Problem, report
 from codewalk.references import Library, Source, scheme_of
@@ -46,13 +47,21 @@ class Reading:
     lines_before: int = 0  # lines of the file before the text, such as front matter
     problems: list[Problem] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
+    walk: bool = False  # the code of a section stands beside its text
+    warnings: list[Problem] = field(default_factory=list)
+
+    def warn(self, target: str, message: str) -> None:
+        """Notes something that the author should know, at the place of `target`."""
+        self.warnings.append(Problem(self.path, self._line(target), message))
 
     def problem(self, target: str, message: str) -> str:
         """Notes a problem at the next place of `target`; its HTML for the page."""
-        place = next((f for f in self.found if f.target == target), None)
-        line = place.line + self.lines_before if place else 0
-        self.problems.append(Problem(self.path, line, message))
+        self.problems.append(Problem(self.path, self._line(target), message))
         return error_html(message)
+
+    def _line(self, target: str) -> int:
+        place = next((f for f in self.found if f.target == target), None)
+        return place.line + self.lines_before if place else 0
 
     def passed(self, target: str) -> None:
         """Strikes out the first place of `target`: it has been dealt with."""
@@ -72,6 +81,7 @@ class CodewalkExtension(Extension):
         self.config = {
             "root": [".", "The folder of pyproject.toml"],
             "language": ["en", "en or zh"],
+            "layout": ["", "walk: the code of a section stands beside its text"],
         }
         super().__init__(**options)
         self.alone = reading is None
@@ -95,7 +105,8 @@ class CodewalkExtension(Extension):
         project = read_project(Path(self.getConfig("root")))
         repository = Repository(project.root, project.repository)
         library = Library(project)
-        return Reading(Page(library, repository, Links(""), self.getConfig("language")))
+        page = Page(library, repository, Links(""), self.getConfig("language"))
+        return Reading(page, walk=self.getConfig("layout") == "walk")
 
 
 class _Finder(Preprocessor):
@@ -119,11 +130,20 @@ class _Resolver(Treeprocessor):
 
     def run(self, root: Element) -> None:
         reading = self.extension.reading
-        for section in _sections(root):
-            embedded = _embedded_files(section, reading)
+        sections = list(_sections(root))
+        if reading.walk:
+            embeds = [(s[0], _embedded(s, reading)) for s in sections if s]
+            reading.page.walk = walk.anchors(embeds)
+        for section in sections:
+            embedded = [e.span.file.path for e in _embedded(section, reading)]
             reading.page.prints_source = True
             for top in section:
                 self._resolve_below(root, top, embedded)
+        if reading.walk:
+            walk.wrap(root, sections)
+            tokens = getattr(self.md, "toc_tokens", [])
+            html = walk.contents(reading.page, tokens)
+            walk.add_contents(root, self.md.htmlStash.store(html))
         if self.extension.alone and reading.problems:
             problems, reading.problems = reading.problems, []
             raise CodewalkError(report(problems))
@@ -168,6 +188,13 @@ class _Resolver(Treeprocessor):
         if element.tag == "img":
             if not _alone(element, parent):
                 raise CodewalkError(f"{target}: an image stands alone in its paragraph")
+            lines = len(found.span.lines) if isinstance(found, Source) else 0
+            if self.extension.reading.walk and lines > walk.MAX_LINES:
+                self.extension.reading.warn(
+                    target,
+                    f"{target}: {lines} lines beside the text, more than "
+                    f"{walk.MAX_LINES}: split the section, or the step",
+                )
             return fragments.block(page, found, element.get("alt", ""), attributes)
         short = isinstance(found, Source) and embedded == [found.span.file.path]
         return fragments.inline(page, found, _inner(element), short)
@@ -203,10 +230,10 @@ def _sections(root: Element) -> Iterator[list[Element]]:
     yield section
 
 
-def _embedded_files(section: list[Element], reading: Reading) -> list[str]:
-    """The files of the section's embeds, one for each embed."""
+def _embedded(section: list[Element], reading: Reading) -> list[Source]:
+    """The lines that the section embeds, in order."""
     library = reading.page.library
-    files = []
+    embeds = []
     for element in (e for top in section for e in top.iter("img")):
         target = _target(element)
         if scheme_of(target) == "src":
@@ -215,8 +242,8 @@ def _embedded_files(section: list[Element], reading: Reading) -> list[str]:
             except CodewalkError:
                 continue  # reported where it is rendered
             if isinstance(found, Source):
-                files.append(found.span.file.path)
-    return files
+                embeds.append(found)
+    return embeds
 
 
 def _target(element: Element) -> str:

@@ -10,6 +10,7 @@ from codewalk.errors import CodewalkError
 from codewalk.records import MEASURED, Record, Row, Scalar
 from codewalk.references import written
 from codewalk.render.code import line_html
+from codewalk.render.explained import margin
 from codewalk.render.links import line_anchor, row_anchor
 from codewalk.render.numbers import shown
 from codewalk.render.page import Page
@@ -26,16 +27,16 @@ _LONG = 60
 
 
 @dataclass
-class _Node:
+class Node:
     """A region and the regions inside it."""
 
     region: Region
-    inner: list["_Node"] = field(default_factory=list)
+    inner: list["Node"] = field(default_factory=list)
 
 
 def source_page(page: Page, file: SourceFile) -> str:
     """A source file with its lines, regions and outline."""
-    nodes = _nest(file.regions)
+    nodes = nest(file.regions)
     permalink = page.repository.permalink(file.path, 1, max(1, len(file.lines)))
     return fill(
         "source_page.html",
@@ -44,7 +45,8 @@ def source_page(page: Page, file: SourceFile) -> str:
         lines=word("file-lines", page.language, count=len(file.lines)),
         repository=permalink,
         outline=fill("outline.html", page.language, nodes=nodes) if nodes else "",
-        code="".join(_code(file, _missed(page, file))),
+        explained=margin(page, file, None),
+        code="".join(_code(page, file, _missed(page, file))),
     )
 
 
@@ -114,14 +116,14 @@ def record_title(page: Page, record: Record) -> str:
     return job.title.get(page.language, record.job) if job else record.job
 
 
-def _nest(regions: Sequence[Region]) -> list[_Node]:
+def nest(regions: Sequence[Region]) -> list[Node]:
     """Regions as a tree; they come sorted, the outer before the inner."""
-    roots: list[_Node] = []
-    open_nodes: list[_Node] = []
+    roots: list[Node] = []
+    open_nodes: list[Node] = []
     for region in regions:
         while open_nodes and open_nodes[-1].region.end < region.start:
             open_nodes.pop()
-        node = _Node(region)
+        node = Node(region)
         (open_nodes[-1].inner if open_nodes else roots).append(node)
         open_nodes.append(node)
     return roots
@@ -163,7 +165,7 @@ def _missing_tests(page: Page, row: Row, stale: bool) -> str:
     )
 
 
-def _code(file: SourceFile, missed: Mapping[str, str]) -> Iterator[str]:
+def _code(page: Page, file: SourceFile, missed: Mapping[str, str]) -> Iterator[str]:
     """The lines, inside elements that a browser can land on."""
     short = {region: name for name, region in file.addresses.items()}
     starts: dict[int, list[Region]] = {}
@@ -176,6 +178,7 @@ def _code(file: SourceFile, missed: Mapping[str, str]) -> Iterator[str]:
         for region in starts.get(line, ()):
             address = short.get(region, region.qualname)
             yield _opening(region, address, landed)
+            yield margin(page, file, region)
             if region.kind == "step":
                 yield missed.get(address, "")
         yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'

@@ -14,12 +14,16 @@ from mkdocs.exceptions import PluginError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as SitePage
+from mkdocs.utils.meta import get_data
 
 from codewalk import bibliography, notebook, pages
 from codewalk.citations import papers_path
 from codewalk.config import LANGUAGES, find_root, read_project
+from codewalk.coverage import coverage_page
 from codewalk.errors import CodewalkError, Problem, report
+from codewalk.explained import Explained, Text
 from codewalk.markdown import CodewalkExtension, Reading
 from codewalk.records import Record
 from codewalk.references import SCHEMES, Library
@@ -73,6 +77,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             self.library.upstream, self.library.papers  # noqa: B018 (the same)
         except CodewalkError as error:
             raise PluginError(f"codewalk: {error}") from None
+        self.explained = Explained(self.library, ())
         self.repository = Repository(self.project.root, self.project.repository)
         self.extension = CodewalkExtension(Reading(self._page("")))
         config.markdown_extensions.append(self.extension)  # type: ignore[arg-type]
@@ -118,8 +123,20 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             self._add(files, config, f"{address}.md", title, record)
         title = word("references-title", self.language)
         self._add(files, config, f"{REFERENCES}index.md", title, "")
+        title = word("coverage-title", self.language)
+        self._add(files, config, "coverage/index.md", title, "")
         self.addresses = {file.src_uri: file.url for file in files}
         return files
+
+    def on_nav(
+        self, nav: Navigation, *, config: MkDocsConfig, files: Files
+    ) -> Navigation:
+        # In the reader's order, and before any page is rendered.
+        ordered = dict.fromkeys([p.file.src_uri for p in nav.pages])
+        ordered.update(dict.fromkeys(f.src_uri for f in files.documentation_pages()))
+        texts = [self._text(files, uri) for uri in ordered if uri not in self.generated]
+        self.explained = Explained(self.library, texts)
+        return nav
 
     def on_page_markdown(
         self, markdown: str, *, page: SitePage, config: MkDocsConfig, files: Files
@@ -129,7 +146,11 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             page=self._page(page.file.url),
             path=self._path(page.file),
             lines_before=whole.count("\n") - markdown.rstrip().count("\n"),
+            walk=page.meta.get("layout") == "walk",
         )
+        if page.meta.get("layout") not in (None, "walk"):
+            what = f"layout: {page.meta['layout']}: expected walk, or no such line"
+            self.extension.reading.problem("", what)
         self._set_twin(page, files)
         self._check_text(page, whole)
         return markdown
@@ -151,6 +172,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             html = notebook.resolve_html(html, self.extension.reading)
         reading = self.extension.reading
         self.problems += reading.problems
+        for warning in reading.warnings:
+            _log.warning(str(warning))
         return self._with_notes(html, reading)
 
     def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> Any:
@@ -246,11 +269,25 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             return pages.record_page(page, content)
         if uri.startswith(REFERENCES):
             return bibliography.references_page(page, self.addresses)
-        index = pages.source_index if uri.startswith("source/") else pages.results_index
-        return index(page)
+        index = {
+            "source/index.md": pages.source_index,
+            "results/index.md": pages.results_index,
+            "coverage/index.md": coverage_page,
+        }
+        return index[uri](page)
 
     def _page(self, url: str) -> Page:
-        return Page(self.library, self.repository, Links(url), self.language)
+        page = Page(self.library, self.repository, Links(url), self.language)
+        page.explained = self.explained
+        return page
+
+    def _text(self, files: Files, uri: str) -> Text:
+        """A page as its author wrote it; of a notebook, its Markdown."""
+        file = files.src_uris[uri]
+        if uri.endswith(".ipynb"):
+            return Text(file.url, "", notebook.markdown_of(file.content_string))
+        _, meta = get_data(file.content_string)
+        return Text(file.url, str(meta.get("title") or ""), file.content_string)
 
     def _path(self, file: File) -> str:
         path = Path(file.abs_src_path or self.project.root)

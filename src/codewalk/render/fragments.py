@@ -11,6 +11,7 @@ from codewalk.references import Figure, Plot, Reference, Source, Table, Value
 from codewalk.render import chips, results
 from codewalk.render.code import has_name, line_html, plain_html
 from codewalk.render.page import Page
+from codewalk.render.strip import strip
 from codewalk.render.templating import fill
 from codewalk.render.words import line_range, spoken_range, word
 from codewalk.source import Span, sentence
@@ -94,6 +95,8 @@ def _embed(page: Page, span: Span, caption: str, attributes: Mapping[str, str]) 
         id=page.next_id(),
         name=name,
         crumbs=_crumbs(span),
+        strip=strip(page, span),
+        strip_label=word("steps-of", page.language, name="".join(_crumbs(span)[:1])),
         cut_top=bool(region and region.kind == "step" and not before),
         cut_bottom=bool(region and region.kind == "step" and not after),
         href=_href(page, span),

@@ -2,7 +2,7 @@
 
 import posixpath
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 # The site address of the references page.
 REFERENCES = "references/"
@@ -28,9 +28,13 @@ class Links:
         """To an entry of the references page."""
         return f"{self._to(REFERENCES)}#{anchor}"
 
-    def page_at(self, address: str, anchor: str = "") -> str:
-        """To a page by its own address, or to a section of it."""
-        return self._to(address) + (f"#{anchor}" if anchor else "")
+    def section(self, url: str, anchor: str) -> str:
+        """To a section of a page, given by the page's address."""
+        return self.to(unquote(url)) + (f"#{quote(anchor)}" if anchor else "")
+
+    def to(self, address: str) -> str:
+        """To a page, given by its address from the site's root."""
+        return self._to(address)
 
     def _to(self, address: str) -> str:
         here = self.page if self.page.endswith("/") else posixpath.dirname(self.page)

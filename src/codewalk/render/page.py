@@ -1,8 +1,10 @@
 """What rendering needs to know of the page that it renders for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codewalk.config import Project
+from codewalk.explained import Explained
 from codewalk.references import Library
 from codewalk.render.links import Links
 from codewalk.repository import Repository
@@ -19,6 +21,13 @@ class Page:
     stale: list[str] = field(default_factory=list)  # why a value on it is old
     embeds: int = 0
     prints_source: bool = True  # on paper, the first value of a section says whence
+
+    # On a walk page: where each region that it embeds is, by file and name.
+    walk: Mapping[tuple[str, str], str] | None = None
+    explained: Explained = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.explained = Explained(self.library, ())
 
     @property
     def project(self) -> Project:

@@ -77,6 +77,27 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "missed-by": "without these lines {failing} of {ran} tests fail, such as",
         "missed-by-one": "without these lines 1 of {ran} tests fails:",
         "missed-by-none": "without these lines all {ran} tests pass",
+        "explained-in": "Explained in",
+        "more": "and {count} more",
+        "coverage-title": "What is explained",
+        "coverage-lead": "Every file that a page of this book speaks of, part by "
+        "part, with the sections that explain it. A part is a step, or a function "
+        "or class that has no steps.",
+        "coverage-summary": "Files divided by steps: {files}. Of their {count} parts, "
+        "{done} are explained by a section of their own.",
+        "coverage-file": "{done} of {count} parts explained, {lines} of their {all} "
+        "lines.",
+        "coverage-others": "Files without steps",
+        "coverage-none": "No page speaks of any file yet.",
+        "not-explained": "Not yet:",
+        "in-no-section": "in no section",
+        "within": "only as a part of {name}",
+        "part": "part",
+        "lines-head": "lines",
+        "to-source": "The source",
+        "in-this-chapter": "In this chapter",
+        "steps-of": "Steps of {name}",
+        "step-of": "step {place} of {count}: {name}",
     },
     "zh": {
         "lines": "{start}–{end} 行",
@@ -151,6 +172,25 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "missed-by": "去掉这几行，{ran} 个测试里有 {failing} 个失败，例如",
         "missed-by-one": "去掉这几行，{ran} 个测试里有 1 个失败：",
         "missed-by-none": "去掉这几行，{ran} 个测试照样全部通过",
+        "explained-in": "讲解",
+        "more": "另有 {count} 处",
+        "coverage-title": "讲到了哪些代码",
+        "coverage-lead": "书中提到的每一个文件，逐段列出讲解它的小节。"
+        "一段是一个步骤，或一个没有步骤的函数或类。",
+        "coverage-summary": "分步骤的文件 {files} 个，共 {count} 段，"
+        "其中 {done} 段有专门的小节讲解。",
+        "coverage-file": "{count} 段中讲解了 {done} 段，{all} 行中的 {lines} 行。",
+        "coverage-others": "没有步骤的文件",
+        "coverage-none": "还没有任何页面提到源码。",
+        "not-explained": "尚缺：",
+        "in-no-section": "没有小节讲到",
+        "within": "只作为 {name} 的一部分",
+        "part": "段",
+        "lines-head": "行",
+        "to-source": "源码",
+        "in-this-chapter": "本章内容",
+        "steps-of": "{name} 的步骤",
+        "step-of": "第 {place} 步，共 {count} 步：{name}",
     },
 }
 
