@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from codewalk import names, unread
 from codewalk.config import LANGUAGES, Project
 from codewalk.errors import CodewalkError, Problem
 from codewalk.references import Library
-from codewalk.scan import references
+from codewalk.reviews import read_reviews, reviews_path
+from codewalk.scan import read_page, references
 
 
 def problems(project: Project) -> list[Problem]:
@@ -17,7 +19,12 @@ def problems(project: Project) -> list[Problem]:
         *_sources(library),
         *_loading(project.jobs_path, lambda: project.jobs),
         *_loading(project.results, lambda: library.records),
+        *_loading(
+            project.relative(reviews_path(project)), lambda: read_reviews(project)
+        ),
         *_pages(library),
+        *unread.problems(library),
+        *names.problems(library),
     ]
 
 
@@ -42,7 +49,7 @@ def _pages(library: Library) -> Iterator[Problem]:
 
 def _page(library: Library, path: Path, language: str) -> Iterator[Problem]:
     name = library.project.relative(path)
-    for found in references(path.read_text(encoding="utf-8")):
+    for found in references(read_page(path, name)):
         try:
             library.resolve(found.target, language, found.optional)
         except CodewalkError as error:
