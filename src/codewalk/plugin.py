@@ -25,10 +25,12 @@ from codewalk.references import SCHEMES, Library
 from codewalk.render.links import Links, record_page, source_page
 from codewalk.render.page import Page
 from codewalk.render.problems import error_bar
-from codewalk.render.templating import fill
+from codewalk.render.unread import behind_note, unread_note
 from codewalk.render.words import word
 from codewalk.repository import Repository
+from codewalk.reviews import read_reviews, reviews_path
 from codewalk.source import SourceFile
+from codewalk.unread import page_findings, when
 
 _log = logging.getLogger("mkdocs.plugins.codewalk")
 _UNRESOLVED = re.compile(
@@ -62,6 +64,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             self.project = read_project(find_root(Path(config.config_file_path).parent))
             self.library = Library(self.project)
             self.library.records  # noqa: B018 (a broken record is an error now)
+            self.reviews = read_reviews(self.project)
         except CodewalkError as error:
             raise PluginError(f"codewalk: {error}") from None
         self.repository = Repository(self.project.root, self.project.repository)
@@ -107,6 +110,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             path=self._path(page.file),
             lines_before=whole.count("\n") - markdown.rstrip().count("\n"),
         )
+        if page.file.src_uri not in self.generated:
+            self._read_reviews(self.extension.reading, page.file.content_string)
         self._set_twin(page, files)
         return markdown
 
@@ -159,6 +164,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         for name in (*folders, project.jobs_path, "pyproject.toml"):
             if (project.root / name).exists():
                 server.watch(str(project.root / name))
+        if reviews_path(project).is_file():
+            server.watch(str(reviews_path(project)))
         for folder in config.theme.dirs:
             if Path(folder).is_relative_to(project.root):
                 server.watch(folder)
@@ -190,6 +197,16 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         index = pages.source_index if uri.startswith("source/") else pages.results_index
         return index(page)
 
+    def _read_reviews(self, reading: Reading, text: str) -> None:
+        """Finds what of a page's code has changed since the page was read."""
+        reading.behind = page_findings(self.library, self.reviews, reading.path, text)
+        reading.notes = {
+            name: unread_note(
+                found, when(self.library, found, self.reviews), self.language
+            )
+            for name, found in reading.behind.items()
+        }
+
     def _page(self, url: str) -> Page:
         return Page(self.library, self.repository, Links(url), self.language)
 
@@ -210,16 +227,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
 
     def _with_notes(self, html: str, reading: Reading) -> str:
         """A page with what a reader should know first: its errors, its old values."""
-        reasons = list(dict.fromkeys(reading.page.stale))
-        if reasons:
-            count = len(reading.page.stale)
-            key = "behind-one" if count == 1 else "behind"
-            note = fill(
-                "behind.html",
-                self.language,
-                lead=word(key, self.language, count=count),
-                reasons=reasons,
-            )
+        if reading.behind or reading.page.stale:
+            note = behind_note(reading.behind, reading.page.stale, self.language)
             html = re.sub(r"(</h1>)", lambda match: match[0] + note, html, count=1)
         if self.live and reading.problems:
             html = error_bar(reading.problems, self.language) + html
