@@ -1,6 +1,5 @@
 """Reading again: what is shown of a section, and how a reading is recorded."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from codewalk.unread import (
     Finding,
     Passage,
     compare,
+    difference,
     findings,
     passages,
     vanished,
@@ -56,7 +56,7 @@ def listing(found: Unread) -> Iterator[str]:
         for change in finding.changes:
             yield f"    {_said(change)}"
             if change.kind == "changed":
-                yield from (f"      {line}" for line in difference(change, 2))
+                yield from (f"      {line}" for line in _difference(change, 2))
     for key in found.vanished:
         yield f"  {key}: there is no such section any more; its review remains"
     names = [finding.key for finding in found.findings] + list(found.vanished)
@@ -79,29 +79,23 @@ def accept(library: Library, names: Iterable[str], day: str) -> Iterator[str]:
             )
         for why in known[name].broken.values() if name in known else ():
             raise CodewalkError(f"{name}: {why}")
+    said = []
     for name in names:
         passage = known.get(name)
         if passage is None:
-            yield f"{name}: there is no such section any more; its review is removed"
             del reviews[name]
+            said.append(f"{name}: there is no such section any more; review removed")
             continue
         yield from _shown(passage, compare(passage, reviews.get(name)))
         review = passage.read_on(day)
         if review.code or review.twin:
             reviews[name] = review
-            yield f"{name}: recorded as read on {day}"
+            said.append(f"{name}: recorded as read on {day}")
         else:
             reviews.pop(name, None)
-            yield f"{name}: nothing to record: neither code nor another language"
+            said.append(f"{name}: nothing to record: no code, no other language")
     write_reviews(library.project, reviews)
-
-
-def difference(change: Change, context: int) -> list[str]:
-    """Old lines and new ones, one under the other, with some that are in both."""
-    found = difflib.unified_diff(change.old, change.new, n=context, lineterm="")
-    lines = list(found)[2:]
-    shown = ["…" if line[0] == "@" else f"{line[0]} {line[1:]}" for line in lines]
-    return [line.rstrip() for line in shown[1:]]
+    yield from said
 
 
 def _shown(passage: Passage, finding: Finding | None) -> Iterator[str]:
@@ -124,9 +118,14 @@ def _shown(passage: Passage, finding: Finding | None) -> Iterator[str]:
 
 def _code(change: Change | None, code: Code) -> Iterator[str]:
     if change and change.kind == "changed":
-        yield from difference(change, max(len(change.old), len(change.new)))
+        yield from _difference(change, max(len(change.old), len(change.new)))
     else:
         yield from (f"  {line}".rstrip() for line in code.lines)
+
+
+def _difference(change: Change, context: int) -> Iterator[str]:
+    for sign, line in difference(change, context):
+        yield f"{sign} {line}".rstrip()
 
 
 def _state(change: Change | None) -> str:

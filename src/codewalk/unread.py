@@ -5,6 +5,7 @@ page is its path below the language's folder, with the language before it and
 without `.md`. What stands before the first heading is PAGE#.
 """
 
+import difflib
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -164,6 +165,20 @@ def _changes(passage: Passage, review: Review) -> Iterator[Change]:
         yield Change("twin-changed", passage.twin)
     elif review.twin and not passage.twin:
         yield Change("twin-dropped", passage.key)
+
+
+def difference(change: Change, context: int) -> Iterator[tuple[str, str]]:
+    """Old lines and new ones, one under the other, each with its sign.
+
+    "-" is old, "+" is new, " " is in both, and "…" stands for lines left out.
+    """
+    lines = difflib.unified_diff(change.old, change.new, n=context, lineterm="")
+    for number, line in enumerate(lines):
+        # Two lines with the names of files come first, then the place of the first.
+        if number > 2 and line[0] == "@":
+            yield "…", ""
+        elif number > 2:
+            yield line[0], line[1:]
 
 
 def when(library: Library, finding: Finding, reviews: Reviews) -> str:

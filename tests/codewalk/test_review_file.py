@@ -1,5 +1,6 @@
 """The file of the reviews: its form, and what it survives."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def test_what_is_written_is_read_back(reviews: dict[str, Review]) -> None:
     text = format_reviews(reviews)
     assert parse_reviews(text) == reviews
     assert format_reviews(dict(reversed(reviews.items()))) == text
+
+
+@given(st.text() | st.text(alphabet='{}[]":,0123 aschemtion\\'))
+def test_any_other_text_is_refused_with_a_word(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        parse_reviews(text)
 
 
 @pytest.mark.usefixtures("read")

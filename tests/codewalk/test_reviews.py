@@ -89,7 +89,7 @@ def test_vanished_sections_are_listed_and_taken_away_by_name(
 ) -> None:
     edit("docs/en/page.md", "#doubling", "#twice")
     assert "en/page#doubling: there is no such section any more" in check(project)
-    assert "review is removed" in say(project, DOUBLING, "en/page#twice")
+    assert "review removed" in say(project, DOUBLING, "en/page#twice")
     assert check(project) == ""
     (project.root / "docs/en/page.md").unlink()
     assert check(project).count("no such section any more") == 2

@@ -1,12 +1,13 @@
 """What a reader is told of a section whose code has changed since it was read."""
 
-import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from codewalk.history import UNKNOWN
 from codewalk.render.templating import fill
 from codewalk.render.words import day_of, word
-from codewalk.unread import Change, Finding
+from codewalk.unread import Finding, difference
+
+_CONTEXT = 3  # lines around each change
 
 
 def unread_note(finding: Finding, when: str, language: str) -> str:
@@ -18,7 +19,7 @@ def unread_note(finding: Finding, when: str, language: str) -> str:
         text = word("unread-unknown", language, read=read)
     else:
         text = word("unread", language, day=day_of(when, language), read=read)
-    changes = [(change, list(_lines(change))) for change in finding.code]
+    changes = [(change, list(difference(change, _CONTEXT))) for change in finding.code]
     return fill("unread.html", language, text=text, changes=changes)
 
 
@@ -44,11 +45,3 @@ def behind_note(
         sections=[(name, finding.title) for name, finding in findings.items()],
         reasons=list(dict.fromkeys(stale)),
     )
-
-
-def _lines(change: Change) -> Iterator[tuple[str, str, str]]:
-    """Each line with its kind and sign: minus for old, plus for new, or neither."""
-    kinds = {"- ": ("old", "\N{MINUS SIGN}"), "+ ": ("new", "+"), "  ": ("same", " ")}
-    for line in difflib.ndiff(change.old, change.new):
-        if line[:2] in kinds:
-            yield (*kinds[line[:2]], line[2:])
