@@ -8,6 +8,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 TORCH_INDEX ?=
 KERNELS_INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 
+# The ad for another generator is no news of this build.
+export NO_MKDOCS_2_WARNING := 1
+
 .PHONY: site serve serve-zh test results check lock clean
 
 site: .venv/site.stamp

@@ -12,8 +12,25 @@ from bench.rows import Columns, Rows
 
 def all_claims() -> Iterator[tuple[Columns, Columns]]:
     """Every claim. TRITON_INTERPRET must have been set before this is called."""
-    from bench import claims_compiled, claims_kernel, claims_rounding, claims_walk
+    from bench import (
+        claims_causal,
+        claims_compiled,
+        claims_end,
+        claims_grid,
+        claims_kernel,
+        claims_pitfalls,
+        claims_placed,
+        claims_rounding,
+        claims_state,
+        claims_tiles,
+        claims_traffic,
+        claims_walk,
+    )
 
+    yield from claims_traffic.traffic_claims()
+    yield from claims_grid.grid_claims()
+    yield from claims_state.state_claims()
+    yield from claims_placed.placed_claims()
     yield from claims_walk.worked_example()
     yield from claims_walk.bookkeeping()
     yield from claims_kernel.kernel_agrees()
@@ -29,6 +46,10 @@ def all_claims() -> Iterator[tuple[Columns, Columns]]:
     yield from claims_rounding.scale_on_q()
     yield from claims_rounding.scores_in_tf32()
     yield from claims_compiled.compiled_claims()
+    yield from claims_causal.causal_claims()
+    yield from claims_tiles.compiled_claims()
+    yield from claims_end.end_claims()
+    yield from claims_pitfalls.pitfall_claims()
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def grid_sizes() -> Iterator[Claim]:
     for block_m in (64, tile_for(SIZE.head_dim, torch.float16).block_m):
         blocks = -(-SIZE.seqlen_q // block_m)
         heads = SIZE.batch * SIZE.nheads
-        found = {"blocks": blocks, "heads": heads, "programs_all": blocks * heads}
+        found = {"blocks": blocks, "heads_all": heads, "programs_all": blocks * heads}
         named: Mapping[str, Value] = {
             "batch": SIZE.batch,
             "nheads": SIZE.nheads,
@@ -167,6 +167,7 @@ def heads_by_modulo() -> Iterator[Claim]:
         found = {"right": right[0, head, 0, 0].item()}
         agree(found["right"], head // (NHEADS // NHEADS_K), "a group and its key head")
         found["out"] = wrong[0, head, 0, 0].item()
+        found = {name: int(number) for name, number in found.items()}
         yield claim("heads-by-modulo", found, head=head, nheads_k=NHEADS_K)
 
 

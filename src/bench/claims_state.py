@@ -11,7 +11,7 @@ import torch
 from bench.cases import SEEDS
 from bench.claims_grid import run
 from bench.claims_kernel import Edit, kernel_with, rows_of
-from bench.claims_traffic import ELEMENT, GIB, KIB, SCORE
+from bench.claims_traffic import ELEMENT, GIB, KIB, MIB, SCORE
 from bench.claims_walk import (
     SCORES,
     VALUES,
@@ -24,7 +24,7 @@ from flashwalk import forward
 from flashwalk.forward import Tile, tile_for
 
 SIZE = SEEDS[64]
-LOW = -200.0  # added to every score: exp(−200) is 0 in fp32
+LOW = -200  # added to every score: exp(−200) is 0 in fp32
 
 _L = "l_i = tl.zeros([BLOCK_M], tl.float32)"
 _M = 'm_i = tl.full([BLOCK_M], float("-inf"), tl.float32)'
@@ -42,10 +42,10 @@ def what_it_holds() -> Iterator[Claim]:
         acc = tile.block_m * head_dim
         scores = tile.block_m * tile.block_n
         found = {
-            "q_kib": acc * ELEMENT / KIB,
-            "m_l_kib": 2 * tile.block_m * SCORE / KIB,
-            "acc_kib": acc * SCORE / KIB,
-            "s_kib": scores * SCORE / KIB,
+            "q_kib": acc * ELEMENT // KIB,
+            "m_l_kib": 2 * tile.block_m * SCORE // KIB,
+            "acc_kib": acc * SCORE // KIB,
+            "s_kib": scores * SCORE // KIB,
             "threads": threads,
             "acc_registers": acc // threads,
             "s_registers": scores // threads,
@@ -64,7 +64,11 @@ def queries_again() -> Iterator[Claim]:
     tile = tile_for(SIZE.head_dim, torch.float16)
     blocks = -(-SIZE.seqlen_k // tile.block_n)
     once = SIZE.batch * SIZE.nheads * SIZE.seqlen_q * SIZE.head_dim * ELEMENT
-    found = {"steps": blocks, "once_gib": once / GIB, "again_gib": blocks * once / GIB}
+    found = {
+        "steps": blocks,
+        "once_mib": once // MIB,
+        "again_gib": blocks * once // GIB,
+    }
     yield claim("queries-again", found, block_n=tile.block_n, seqlen_k=SIZE.seqlen_k)
 
 
@@ -80,7 +84,7 @@ def start_of_l() -> Iterator[Claim]:
 def start_of_m() -> Iterator[Claim]:
     """m from 0: a maximum that no key has, and a weight of 0 for all that do."""
     broken = kernel_with(EDITS["m-from-0"])
-    for shift in (0.0, LOW):
+    for shift in (0, LOW):
         scores = [score + shift for score in SCORES]
         (good,), (bad,) = (rows_of(x, scores, VALUES) for x in (forward, broken))
         agree(good.out, softmax_average(scores, VALUES), "the kernel, shifted", 1e-6)

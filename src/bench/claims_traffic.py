@@ -12,7 +12,15 @@ import torch
 
 from bench.cases import SEEDS, Case
 from bench.claims_compiled import LIMIT_KIB
-from bench.claims_walk import Claim, agree, claim
+from bench.claims_walk import (
+    BLOCK_N,
+    SCORES,
+    VALUES,
+    Claim,
+    agree,
+    claim,
+    softmax_average,
+)
 from bench.rows import Columns, Value
 from flashwalk.forward import tile_for
 
@@ -40,6 +48,11 @@ def matrix_bytes(case: Case) -> int:
     return case.batch * case.nheads * case.seqlen_q * case.seqlen_k * ELEMENT
 
 
+def whole(number: float) -> Value:
+    """An integer where the number is one: 32 MiB, not 32.0."""
+    return int(number) if number == int(number) else number
+
+
 def at_length(seqlen: int) -> Case:
     return replace(SIZE, seqlen_q=seqlen, seqlen_k=seqlen)
 
@@ -52,12 +65,12 @@ def score_traffic() -> Iterator[Claim]:
         times = 4 * matrix / ends
         agree(times, case.seqlen_q / case.head_dim, "the bytes and their formula, S/D")
         found = {
-            "tensor_mib": tensor_bytes(case) / MIB,
-            "ends_mib": ends / MIB,
-            "matrix_gib": matrix / GIB,
-            "one_way_gib": 2 * matrix / GIB,
-            "both_ways_gib": 4 * matrix / GIB,
-            "times": times,
+            "tensor_mib": whole(tensor_bytes(case) / MIB),
+            "ends_mib": whole(ends / MIB),
+            "matrix_gib": whole(matrix / GIB),
+            "one_way_gib": whole(2 * matrix / GIB),
+            "both_ways_gib": whole(4 * matrix / GIB),
+            "times": whole(times),
         }
         yield claim("score-traffic", found, **sizes(case))
 
@@ -74,13 +87,13 @@ def naive_steps() -> Iterator[Claim]:
     both = (4 * matrix_bytes(SIZE) + 4 * tensor_bytes(SIZE)) / MIB
     agree(sum(total), both, "the steps and the sum of all tensors")
     for step, (read, written) in (steps | {"together": total}).items():
-        found: Columns = {"step_reads": read, "step_writes": written}
+        found: Columns = {"step_reads": whole(read), "step_writes": whole(written)}
         yield claim("naive-step", found, step=step, **sizes(SIZE))
 
 
 def scaling() -> Iterator[Claim]:
     """`q @ k.T * scale` in PyTorch: one kernel more, which reads and writes S."""
-    found = {"scaling_gib": 2 * matrix_bytes(SIZE) / GIB}
+    found = {"scaling_gib": whole(2 * matrix_bytes(SIZE) / GIB)}
     yield claim("scaling-traffic", found, **sizes(SIZE))
 
 
@@ -93,9 +106,9 @@ def issued_loads() -> Iterator[Claim]:
             times = -(-case.seqlen_q // block_m)
             found = {
                 "times_read": times,
-                "head_mib": 2 * seqlen * case.head_dim * ELEMENT / MIB,
-                "once_mib": 2 * tensor_bytes(case) / MIB,
-                "issued_gib": times * 2 * tensor_bytes(case) / GIB,
+                "head_mib": whole(2 * seqlen * case.head_dim * ELEMENT / MIB),
+                "once_mib": whole(2 * tensor_bytes(case) / MIB),
+                "issued_gib": whole(times * 2 * tensor_bytes(case) / GIB),
             }
             yield claim("issued-loads", found, block_m=block_m, **sizes(case))
 
@@ -132,7 +145,7 @@ def intensity() -> Iterator[Claim]:
     agree(ways["one-pass"], SIZE.seqlen_q / 2, "FLOPs a byte and S/2")
     agree(ways["issued"], block_m, "FLOPs a byte of K and V and BLOCK_M")
     for counted, flops in ways.items():
-        found = {"flop_per_byte": flops}
+        found = {"flop_per_byte": whole(flops)}
         yield claim("intensity", found, counted=counted, **sizes(SIZE))
     peak: Columns = {"flop_per_byte": PEAK_TFLOPS / BANDWIDTH_TBS}
     given = {"peak_tflops": PEAK_TFLOPS, "bandwidth_tbs": BANDWIDTH_TBS}
@@ -156,11 +169,24 @@ def least_times() -> Iterator[Claim]:
 def row_on_chip(block_m: int = 16) -> Iterator[Claim]:
     """Fused, but without an online softmax: a program holds whole rows of scores."""
     found = {
-        "rows_kib": block_m * SIZE.seqlen_k * SCORE / KIB,
+        "rows_kib": whole(block_m * SIZE.seqlen_k * SCORE / KIB),
         "limit_kib": LIMIT_KIB,
         "longest": LIMIT_KIB * KIB // (block_m * SCORE),
     }
     yield claim("row-on-chip", found, block_m=block_m, seqlen_k=SIZE.seqlen_k)
+
+
+def averaged_blocks() -> Iterator[Claim]:
+    """Each block's own softmax, then their mean: each block weighs the same."""
+    outs = [
+        softmax_average(SCORES[at : at + BLOCK_N], VALUES[at : at + BLOCK_N])
+        for at in range(0, len(SCORES), BLOCK_N)
+    ]
+    found = {
+        "out": sum(outs) / len(outs),
+        "right": softmax_average(SCORES, VALUES),
+    }
+    yield claim("averaged-blocks", found, block_n=BLOCK_N)
 
 
 def traffic_claims() -> Iterator[Claim]:
@@ -172,3 +198,4 @@ def traffic_claims() -> Iterator[Claim]:
     yield from intensity()
     yield from least_times()
     yield from row_on_chip()
+    yield from averaged_blocks()

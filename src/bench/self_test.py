@@ -55,7 +55,7 @@ class Input:
 
 
 def broken_a() -> Edit:
-    """A."""
+    """Kernel A: its line, and what stands there instead."""
     # [a] Of batch and head only one is used for V.
     before = "v_ptr + off_b * stride_vb + off_hk * stride_vh"
     after = "v_ptr + off_hk * stride_vh"
@@ -63,25 +63,15 @@ def broken_a() -> Edit:
 
 
 def broken_b() -> Edit:
-    """B."""
-    # [b] The maximum moves before the factor is taken.
-    before = (
-        "        alpha = tl.exp(m_i - m_safe)  # [BLOCK_M]\n"
-        "        l_i = l_i * alpha + tl.sum(p, axis=1)\n"
-        "        acc = acc * alpha[:, None]\n"
-        "        m_i = m_new\n"
-    )
-    after = (
-        "        m_i = m_new\n"
-        "        alpha = tl.exp(m_i - m_safe)  # [BLOCK_M]\n"
-        "        l_i = l_i * alpha + tl.sum(p, axis=1)\n"
-        "        acc = acc * alpha[:, None]\n"
-    )
+    """Kernel B."""
+    # [b] The factor is taken from the new maximum.
+    before = "alpha = tl.exp(m_i - m_safe)"
+    after = "alpha = tl.exp(m_new - m_safe)"
     return before, after
 
 
 def broken_c() -> Edit:
-    """C."""
+    """Kernel C."""
     # [c] Padded keys were loaded as 0; the scores are left as they are.
     before = "visible = in_keys[None, :]"
     after = "visible = (cols >= 0)[None, :]"
@@ -89,7 +79,7 @@ def broken_c() -> Edit:
 
 
 def broken_d() -> Edit:
-    """D."""
+    """Kernel D."""
     # [d] The textbook's triangle: key j is seen from query j on.
     before = "last_key = offs_m + (seqlen_k - seqlen_q)"
     after = "last_key = offs_m"
@@ -97,7 +87,7 @@ def broken_d() -> Edit:
 
 
 def broken_e() -> Edit:
-    """E."""
+    """Kernel E."""
     # [e] A masked score is a large negative number: there is no NaN to fear.
     before = 's = tl.where(visible, s, float("-inf"))'
     after = "s = tl.where(visible, s, -1.0e6)"
@@ -105,7 +95,7 @@ def broken_e() -> Edit:
 
 
 def broken_f() -> Edit:
-    """F."""
+    """Kernel F."""
     # [f] The query heads take turns on the key heads.
     before = "off_hk = off_h // group_size"
     after = "off_hk = off_h % (nheads // group_size)"

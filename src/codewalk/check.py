@@ -22,6 +22,8 @@ def problems(project: Project) -> list[Problem]:
         *_loading(
             project.relative(reviews_path(project)), lambda: read_reviews(project)
         ),
+        *_loading(project.pages, lambda: library.upstream),
+        *_loading(project.pages, lambda: library.papers),
         *_pages(library),
         *unread.problems(library),
         *names.problems(library),

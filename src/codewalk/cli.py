@@ -22,6 +22,7 @@ from codewalk.jobs.run import Session, lock, run_job
 from codewalk.jobs.status import Due, due, lines, states
 from codewalk.records import Record, Row
 from codewalk.references import Library
+from codewalk.upstream import command as upstream
 
 FINE, PROBLEMS, ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -37,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(project, options.jobs, options.dry_run, options.results)
         if options.verb == "accept":
             return _accept(project, options.sections)
+        if options.verb == "upstream":
+            return FINE if upstream.run(project, options) else PROBLEMS
         return _check(project)
     except (CodewalkError, OSError) as error:
         print(f"codewalk: {error}", file=sys.stderr)
@@ -75,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "accept", help="show sections with their code, and record that they were read"
     )
     accept.add_argument("sections", nargs="+", metavar="PAGE#SECTION")
+    upstream.add_parser(verbs)
     return parser
 
 

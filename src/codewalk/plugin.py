@@ -15,14 +15,15 @@ from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page as SitePage
 
-from codewalk import pages
+from codewalk import bibliography, pages
+from codewalk.citations import papers_path
 from codewalk.config import LANGUAGES, find_root, read_project
 from codewalk.errors import CodewalkError, Problem, report
 from codewalk.markdown import CodewalkExtension, Reading
 from codewalk.notebook import resolve_html
 from codewalk.records import Record
 from codewalk.references import SCHEMES, Library
-from codewalk.render.links import Links, record_page, source_page
+from codewalk.render.links import REFERENCES, Links, record_page, source_page
 from codewalk.render.page import Page
 from codewalk.render.problems import error_bar
 from codewalk.render.unread import behind_note, unread_note
@@ -31,6 +32,7 @@ from codewalk.repository import Repository
 from codewalk.reviews import read_reviews, reviews_path
 from codewalk.source import SourceFile
 from codewalk.unread import page_findings, when
+from codewalk.upstream.places import upstream_path
 
 _log = logging.getLogger("mkdocs.plugins.codewalk")
 _UNRESOLVED = re.compile(
@@ -65,6 +67,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             self.library = Library(self.project)
             self.library.records  # noqa: B018 (a broken record is an error now)
             self.reviews = read_reviews(self.project)
+            self.library.upstream, self.library.papers  # noqa: B018 (the same)
         except CodewalkError as error:
             raise PluginError(f"codewalk: {error}") from None
         self.repository = Repository(self.project.root, self.project.repository)
@@ -99,6 +102,9 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             address = record_page(device, job).rstrip("/")
             title = pages.record_title(self._page(""), record)
             self._add(files, config, f"{address}.md", title, record)
+        title = word("references-title", self.language)
+        self._add(files, config, f"{REFERENCES}index.md", title, "")
+        self.addresses = {file.src_uri: file.url for file in files}
         return files
 
     def on_page_markdown(
@@ -166,6 +172,9 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
                 server.watch(str(project.root / name))
         if reviews_path(project).is_file():
             server.watch(str(reviews_path(project)))
+        for path in (upstream_path(project), papers_path(project)):
+            if path.exists():
+                server.watch(str(path))
         for folder in config.theme.dirs:
             if Path(folder).is_relative_to(project.root):
                 server.watch(folder)
@@ -194,6 +203,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             return pages.source_page(page, content)
         if isinstance(content, Record):
             return pages.record_page(page, content)
+        if uri.startswith(REFERENCES):
+            return bibliography.references_page(page, self.addresses)
         index = pages.source_index if uri.startswith("source/") else pages.results_index
         return index(page)
 

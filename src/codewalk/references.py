@@ -5,6 +5,9 @@
     result:forward-d64?x=seqlen_q&y=tflops&by=impl&…      a plot
     result:claims?claim=tail&table=n,share   a table
     figure:program-walk                      a drawing with words in two languages
+    up:fa2-softmax-rescale-o                 lines of another project
+    cite:flashattention-2                    a paper
+    test:tests/flashwalk/test_x.py::test_y   a test, and how it came out
 
 A reference that leads nowhere is a CodewalkError that says what was asked for
 and what comes nearest.
@@ -18,12 +21,15 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
+from codewalk.citations import Paper, find_paper, papers_path, read_papers
 from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
+from codewalk.outcomes import Outcome, find_test
 from codewalk.records import MEASURED, Change, Record, Row, Scalar, changes, read_all
 from codewalk.source import SourceTree, Span
+from codewalk.upstream.places import Place, Upstream, read_upstream, upstream_path
 
-SCHEMES = ("src", "result", "figure")
+SCHEMES = ("src", "result", "figure", "up", "cite", "test")
 _RESERVED = ("x", "y", "by", "table", "device")
 
 
@@ -54,6 +60,12 @@ class Value(Result):
 
     key: str = ""
     row: Row | None = None
+
+    @property
+    def scalar(self) -> Scalar:
+        """What is shown: a value, or a part of the case (what was given)."""
+        assert self.row is not None  # asked only of what exists
+        return {**self.row.case, **self.row.values}[self.key]
 
     @property
     def state(self) -> str:
@@ -95,7 +107,7 @@ class Figure:
     svg: str
 
 
-Reference = Source | Value | Table | Plot | Figure
+Reference = Source | Value | Table | Plot | Figure | Place | Paper | Outcome
 
 
 def scheme_of(target: str) -> str:
@@ -116,6 +128,14 @@ class Library:
     def records(self) -> Mapping[tuple[str, str], Record]:
         return read_all(self.project)
 
+    @cached_property
+    def upstream(self) -> Upstream:
+        return read_upstream(upstream_path(self.project))
+
+    @cached_property
+    def papers(self) -> Mapping[str, Paper]:
+        return read_papers(papers_path(self.project))
+
     def resolve(self, target: str, language: str, optional: bool = False) -> Reference:
         """The thing that `target` stands for.
 
@@ -130,6 +150,13 @@ class Library:
             return self._result(target, optional)
         if scheme == "figure":
             return self._figure(rest, language)
+        if scheme == "up":
+            return self.upstream.place(rest)
+        if scheme == "cite":
+            return find_paper(self.papers, rest)
+        if scheme == "test":
+            records, jobs = self.records.values(), self.project.jobs.jobs
+            return find_test(rest, self.sources, records, jobs, self.changes)
         raise CodewalkError(f"{target}: no such scheme; {nearest(target, SCHEMES)}")
 
     def changes(self, record: Record) -> tuple[Change, ...]:
@@ -261,9 +288,10 @@ def _value(base: Result, query: _Query) -> Value:
             f"{query.target}: {len(rows)} rows; they differ in {_differing(rows)}"
         )
     row = rows[0]
-    if row.status == MEASURED and query.key not in row.values:
+    known = {**row.case, **row.values}
+    if row.status == MEASURED and query.key not in known:
         raise CodewalkError(
-            f"{query.target}: no value {query.key!r}; {nearest(query.key, row.values)}"
+            f"{query.target}: no value {query.key!r}; {nearest(query.key, known)}"
         )
     return Value(**vars(base), key=query.key, row=row)
 

@@ -163,7 +163,7 @@ def test_a_report_becomes_values(monkeypatch, tmp_path):
             "LibraryNotLoaded",
         ),
         (
-            "print('Traceback\\nTypeError: in /home/x/y.py')\nlog.write_text("
+            "print('Traceback\\nTypeError: in /opt/x/y.py')\nlog.write_text("
             "'==ERROR== The application returned an error code (1).')\nsys.exit(1)",
             "failed",
             "error code .1.. TypeError: in y.py",

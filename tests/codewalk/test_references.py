@@ -53,6 +53,12 @@ def test_value(library: Library) -> None:
     assert (found.device, found.state) == ("gpu-one", "fresh")
 
 
+def test_a_part_of_the_case_may_be_shown_too(library: Library) -> None:
+    found = library.resolve("result:speed?impl=ours&causal=true#n", "en")
+    assert isinstance(found, Value)
+    assert found.scalar == 2048
+
+
 def test_booleans_are_written_in_lower_case(library: Library) -> None:
     found = library.resolve("result:speed?impl=ours&causal=true#tflops", "en")
     assert isinstance(found, Value)
@@ -179,6 +185,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Library:
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(text=st.text(alphabet="resultfigsc:/?&=#,.%20né\x00~demo", max_size=40))
 def test_any_text_gives_a_clean_error_or_a_thing(shared: Library, text: str) -> None:
-    for scheme in ("src:", "result:speed", "figure:"):
+    for scheme in ("src:", "result:speed", "figure:", "up:", "cite:", "test:"):
         with contextlib.suppress(CodewalkError):
             assert shared.resolve(scheme + text, "en")

@@ -151,7 +151,15 @@ def test_search_finds_a_word(
 ) -> None:
     visit = Visit(browser, viewport=WIDE)
     visit.page.goto(f"{address}{language}/")
-    visit.page.locator("input[data-md-component=search-query]").fill(query)
+    field = visit.page.locator("input[data-md-component=search-query]")
+    field.click()
+    # The index is loaded in the background; what is typed before is not heard.
+    visit.page.wait_for_function(
+        "!/Initializing|初始化/.test("
+        "document.querySelector('.md-search-result__meta').textContent)"
+    )
+    field.fill(query)
+    field.press("End")  # the search listens to keys
     visit.page.locator(".md-search-result__link").first.wait_for(state="attached")
     visit.context.close()
 

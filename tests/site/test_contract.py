@@ -46,6 +46,44 @@ def test_every_chip_lands_on_the_lines_that_it_claims(site: Site) -> None:
         assert f"{chip['data-start']}–{chip['data-end']}" in chip.text
 
 
+def test_every_chip_of_a_test_lands_on_the_test(site: Site) -> None:
+    for page, chip in all_with_class(site, "cw-test"):
+        target, anchor = site.target(page, chip["href"])
+        assert anchor == f"L{chip['data-start']}-L{chip['data-end']}", page
+        site.with_id(target, anchor)
+        name = chip["data-test"].partition("[")[0].rpartition("::")[2]
+        assert any(f"def {name}(" in line for line in lines_between(chip)), page
+        assert chip["data-outcome"] == "passed", (page, chip["data-test"])
+        assert chip["data-devices"], page
+
+
+def test_every_citation_leads_to_an_entry_that_leads_back(site: Site) -> None:
+    for page, chip in all_with_class(site, "cw-cite"):
+        target, anchor = site.target(page, chip["href"])
+        assert anchor == chip["data-id"], page
+        (entry,) = (
+            e
+            for e in site.tree(target).with_class("cw-paper")
+            if e["data-id"] == anchor
+        )
+        back = [e["href"] for e in entry.all() if e.tag == "a"]
+        assert page in [site.target(target, href)[0] for href in back], page
+
+
+def test_every_place_in_another_project_is_the_pinned_one(site: Site) -> None:
+    text = (ROOT / "docs" / "upstream.json").read_text(encoding="utf-8")
+    table = json.loads(text)
+    places = {place["id"]: place for place in table["places"]}
+    for page, chip in all_with_class(site, "cw-up"):
+        place = places[chip["data-id"]]
+        project = table["projects"][place["label"]]
+        commit = place.get("commit", project["commit"])
+        head = f"https://github.com/{project['repo']}/blob/{commit}/{place['path']}"
+        start, end = place["start_line"], place["end_line"]
+        lines = f"#L{start}" + (f"-L{end}" if end != start else "")
+        assert chip["href"] == head + lines, page
+
+
 def test_every_source_page_is_the_file(site: Site) -> None:
     pages = all_with_class(site, "cw-source")
     shown = {element["data-src"] for _, element in pages}

@@ -6,12 +6,19 @@ each lie in a .toml file of its name.
 
 from collections.abc import Callable
 
+from bench.figures.causal_mask import causal_blocks, causal_shapes
 from bench.figures.held_on_chip import held_on_chip
 from bench.figures.program_grid import program_grid
+from bench.figures.row_end import row_end
 from bench.figures.three_passes import three_passes
+from bench.figures.uneven_programs import uneven_programs
 
 FIGURES: dict[str, Callable[[], str]] = {
     "three-passes": three_passes,
     "program-grid": program_grid,
     "held-on-chip": held_on_chip,
+    "causal-blocks": causal_blocks,
+    "causal-shapes": causal_shapes,
+    "uneven-programs": uneven_programs,
+    "row-end": row_end,
 }

@@ -5,7 +5,7 @@ from bench.figures.drawing import box, sheet, text, word
 ELEMENT, SCORE = 2, 4  # bytes: an element of Q, K and V; of a state
 UNIT = 1  # of the view box, for a row and for a column
 KIB = 2**10
-TOP = 30
+TOP = 38
 
 
 def held_on_chip(
@@ -13,7 +13,7 @@ def held_on_chip(
 ) -> str:
     """The tile that our kernel takes at head dim 64."""
     rows, dims, keys = block_m * UNIT, head_dim * UNIT, block_n * UNIT
-    second = TOP + rows + 84
+    second = TOP + rows + 92
     state = [
         *_tile(150, TOP, UNIT, rows, "m"),
         *_tile(200, TOP, UNIT, rows, "ℓ"),
@@ -41,9 +41,9 @@ def held_on_chip(
         second + rows + 50,
         [
             box(0, 0, 620, TOP + rows + 46, "nearer"),
-            box(0, second - 26, 620, rows + 76, "near"),
-            text(12, 20, word("registers"), "start"),
-            text(12, second - 8, word("shared"), "start"),
+            box(0, second - 36, 620, rows + 86, "near"),
+            text(12, 17, word("registers"), "start"),
+            text(12, second - 18, word("shared"), "start"),
             *state,
             *_tile(150, second, dims, rows, f"Q {_size(block_m * head_dim, ELEMENT)}"),
             *staged,
@@ -67,8 +67,8 @@ def _tile(x: float, y: float, width: float, height: float, words: str) -> list[s
 def _passing(x: float, y: float, width: float, height: float, words: str) -> list[str]:
     """A tile that lives for one step of the loop."""
     return [
-        box(x, y, width, height, "past"),
-        text(x + width / 2, y + height + 22, words, "quiet"),
+        box(x, y, width, height),
+        text(x + width / 2, y + height + 22, words),
     ]
 
 

@@ -4,17 +4,20 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from codewalk.citations import Paper
 from codewalk.errors import CodewalkError
+from codewalk.outcomes import Outcome
 from codewalk.references import Figure, Plot, Reference, Source, Table, Value
-from codewalk.render import results
+from codewalk.render import chips, results
 from codewalk.render.code import has_name, line_html, plain_html
 from codewalk.render.page import Page
 from codewalk.render.templating import fill
 from codewalk.render.words import line_range, spoken_range, word
 from codewalk.source import Span, sentence
+from codewalk.upstream.places import Place
 
 _MAX_CONTEXT = 3
-_ATTRIBUTES = {"src": ("mark", "context"), "result": ("optional",), "figure": ()}
+_ATTRIBUTES = {"src": ("mark", "context"), "result": ("optional",)}
 
 
 def inline(page: Page, reference: Reference, words: str, short: bool = False) -> str:
@@ -23,6 +26,8 @@ def inline(page: Page, reference: Reference, words: str, short: bool = False) ->
         return _chip(page, reference.span, words, short)
     if isinstance(reference, Value):
         return results.value(page, reference)
+    if isinstance(reference, Place | Paper | Outcome):
+        return chips.chip(page, reference, words)
     raise CodewalkError(
         "this stands alone in its paragraph, as an image: ![caption](…)"
     )
@@ -40,14 +45,17 @@ def block(
         return results.plot(page, reference, caption)
     if isinstance(reference, Figure):
         return _figure(page, reference, caption)
-    raise CodewalkError("a value stands in a line, as a link: [](result:…)")
+    if isinstance(reference, Value):
+        raise CodewalkError("a value stands in a line, as a link: [](result:…)")
+    raise CodewalkError("this stands in a line, as a link: [words](…)")
 
 
 def check_attributes(scheme: str, attributes: Iterable[str]) -> None:
     """Refuses an attribute that means nothing for the scheme."""
     for name in attributes:
-        if name not in _ATTRIBUTES[scheme]:
-            allowed = ", ".join(_ATTRIBUTES[scheme]) or "none"
+        known = _ATTRIBUTES.get(scheme, ())
+        if name not in known:
+            allowed = ", ".join(known) or "none"
             raise CodewalkError(f"{scheme}: no attribute {name!r}; allowed: {allowed}")
 
 

@@ -4,6 +4,9 @@ import posixpath
 from dataclasses import dataclass
 from urllib.parse import quote
 
+# The site address of the references page.
+REFERENCES = "references/"
+
 
 @dataclass(frozen=True)
 class Links:
@@ -20,6 +23,14 @@ class Links:
         """To a record, or to a row of it."""
         fragment = "" if row is None else f"#{row_anchor(row)}"
         return self._to(record_page(device, job)) + fragment
+
+    def references(self, anchor: str) -> str:
+        """To an entry of the references page."""
+        return f"{self._to(REFERENCES)}#{anchor}"
+
+    def page_at(self, address: str, anchor: str = "") -> str:
+        """To a page by its own address, or to a section of it."""
+        return self._to(address) + (f"#{anchor}" if anchor else "")
 
     def _to(self, address: str) -> str:
         here = self.page if self.page.endswith("/") else posixpath.dirname(self.page)

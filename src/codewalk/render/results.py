@@ -44,7 +44,7 @@ def value(page: Page, found: Value) -> str:
     if found.state == "unmeasured":
         text = _reason(found.row, page.language)
     else:
-        text = shown(found.row.values[found.key], column, page.language)
+        text = shown(found.scalar, column, page.language)
     age = _age(page, found)
     return fill(
         "value.html",

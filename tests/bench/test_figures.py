@@ -1,0 +1,81 @@
+"""The drawings: what is committed is what the code draws, with all its words."""
+
+import re
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.figures import FIGURES, drawing
+from bench.figures.__main__ import main
+
+FOLDER = Path(__file__).parents[2] / "docs/figures"
+SVG = "{http://www.w3.org/2000/svg}"
+EACH = pytest.mark.parametrize("name", FIGURES)
+
+
+@EACH
+def test_committed_figure_is_what_the_code_draws(name):
+    committed = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert committed == FIGURES[name](), "run: PYTHONPATH=src python -m bench.figures"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.svg")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_word_has_a_text(path, language):
+    words = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
+    wanted = set(re.findall(r"\{\{(.+?)\}\}", path.read_text(encoding="utf-8")))
+    assert {"title", "desc"} <= wanted
+    assert set(words[language]) == wanted
+    assert all(words[language].values())
+
+
+@EACH
+def test_shapes_lie_on_the_sheet(name):
+    svg = ElementTree.fromstring(FIGURES[name]())
+    _, _, width, height = map(float, svg.get("viewBox").split())
+    assert width == drawing.WIDTH
+    for box in svg.iter(SVG + "rect"):
+        x, y, w, h = (float(box.get(key)) for key in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + w <= width + 1e-6
+        assert 0 <= y <= y + h <= height + 1e-6
+
+
+@EACH
+def test_colours_are_the_site_s_own(name):
+    svg = FIGURES[name]()
+    assert not re.search(r"#[0-9a-f]{3,8}\b|rgba?\(", svg, re.IGNORECASE)
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)", svg)
+
+
+def test_tensors_are_drawn_to_scale():
+    svg = ElementTree.fromstring(FIGURES["three-passes"]())
+    data = [b for b in svg.iter(SVG + "rect") if b.get("class") == "data"]
+    widths = sorted(float(box.get("width")) for box in data)
+    assert len({box.get("height") for box in data}) == 1
+    assert widths[-1] / widths[0] == pytest.approx(4096 / 64)
+
+
+def test_grid_numbers_every_program_once():
+    svg = ElementTree.fromstring(FIGURES["program-grid"]())
+    programs = [t for t in svg.iter(SVG + "text") if not t.get("class")]
+    numbers = sorted(int(t.text) for t in programs if t.text.isdecimal())
+    assert numbers == list(range(36))
+
+
+def test_arrows_follow_an_axis():
+    assert "M0 0L10 0M4 -5L10 0L4 5" in drawing.arrow(0, 0, 10, 0)
+    assert "M0 10L0 0M-5 6L0 0L5 6" in drawing.arrow(0, 10, 0, 0)
+    with pytest.raises(ValueError, match="follows an axis"):
+        drawing.arrow(0, 0, 1, 1)
+
+
+def test_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kinds are of"):
+        drawing.box(0, 0, 1, 1, "no-such")
+
+
+def test_main_writes_every_figure(tmp_path):
+    main(tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == set(FIGURES)
