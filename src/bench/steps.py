@@ -26,7 +26,8 @@ import pytest
 import torch
 
 from bench.rows import Rows
-from codewalk.source import Region, SourceFile
+from codewalk.regions import Region
+from codewalk.source import SourceFile
 
 ROOT = Path(__file__).parents[2]
 KERNEL = "flashwalk/forward.py"

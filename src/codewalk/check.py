@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from codewalk import names, unread
 from codewalk.config import LANGUAGES, Project
 from codewalk.errors import CodewalkError, Problem
 from codewalk.notebook import markdown_of
 from codewalk.references import Library
-from codewalk.scan import references
+from codewalk.reviews import read_reviews, reviews_path
+from codewalk.scan import read_page, references
 
 
 def problems(project: Project) -> list[Problem]:
@@ -18,9 +20,14 @@ def problems(project: Project) -> list[Problem]:
         *_sources(library),
         *_loading(project.jobs_path, lambda: project.jobs),
         *_loading(project.results, lambda: library.records),
+        *_loading(
+            project.relative(reviews_path(project)), lambda: read_reviews(project)
+        ),
         *_loading(project.pages, lambda: library.upstream),
         *_loading(project.pages, lambda: library.papers),
         *_pages(library),
+        *unread.problems(library),
+        *names.problems(library),
     ]
 
 
@@ -46,8 +53,8 @@ def _pages(library: Library) -> Iterator[Problem]:
 
 def _page(library: Library, path: Path, language: str) -> Iterator[Problem]:
     name = library.project.relative(path)
-    text = path.read_text(encoding="utf-8")
     is_notebook = path.suffix == ".ipynb"
+    text = read_page(path, name)
     for found in references(markdown_of(text) if is_notebook else text):
         try:
             library.resolve(found.target, language, found.optional)

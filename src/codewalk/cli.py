@@ -6,11 +6,13 @@ not be done as asked, 130 interrupted.
 """
 
 import argparse
+import datetime
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+from codewalk.accept import accept, listing, unread
 from codewalk.config import Job, Project, find_root, read_project
 from codewalk.errors import CodewalkError, report
 from codewalk.jobs.machine import Machine, probe
@@ -19,6 +21,7 @@ from codewalk.jobs.progress import Progress
 from codewalk.jobs.run import Session, lock, run_job
 from codewalk.jobs.status import Due, due, lines, states
 from codewalk.records import Record, Row
+from codewalk.references import Library
 from codewalk.upstream import command as upstream
 
 FINE, PROBLEMS, ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -33,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _status(project, options.jobs)
         if options.verb == "run":
             return _run(project, options.jobs, options.dry_run, options.results)
+        if options.verb == "accept":
+            return _accept(project, options.sections)
         if options.verb == "upstream":
             return FINE if upstream.run(project, options) else PROBLEMS
         return _check(project)
@@ -67,7 +72,12 @@ def _parser() -> argparse.ArgumentParser:
         help="store records as DIR/DEVICE/JOB.json",
     )
 
-    verbs.add_parser("check", help="everything that is to be mended")
+    verbs.add_parser("check", help="everything that is to be mended or read again")
+
+    accept = verbs.add_parser(
+        "accept", help="show sections with their code, and record that they were read"
+    )
+    accept.add_argument("sections", nargs="+", metavar="PAGE#SECTION")
     upstream.add_parser(verbs)
     return parser
 
@@ -87,11 +97,25 @@ def _check(project: Project) -> int:
     from codewalk.check import problems
 
     found = problems(project)
-    if not found:
-        print("nothing to mend")
-        return FINE
-    print(report(found))
-    return PROBLEMS
+    if found:
+        print(report(found))
+    # A page or a file of reviews that cannot be read is one of the problems.
+    old = None
+    with suppress(CodewalkError):
+        old = unread(Library(project))
+    if old:
+        print(*listing(old), sep="\n")
+    if found or old:
+        return PROBLEMS
+    print("nothing to mend")
+    return FINE
+
+
+def _accept(project: Project, names: Sequence[str]) -> int:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    for line in accept(Library(project), names, today):
+        print(line)
+    return FINE
 
 
 def _run(

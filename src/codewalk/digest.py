@@ -12,6 +12,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 _DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -65,9 +66,45 @@ def _digest_notebook(data: bytes) -> str:
     return "cells:" + hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
+def digest_lines(name: str, text: str, start: int, end: int) -> str:
+    """The digest of the statements that lie on these lines of a file's text.
+
+    Both ends count, from 1. What stands around the statements, how deep they are
+    indented and where in the file is left out. A file that is not Python is
+    digested by the lines themselves. Raises SyntaxError or ValueError where a
+    file should be Python and is not.
+    """
+    if not name.endswith(".py"):
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        return digest_bytes("\n".join(lines[start - 1 : end]).encode())
+    statements = list(_statements(_parsed(text), start, end))
+    # A module, so that a docstring is left out here as anywhere else.
+    return digest_tree(ast.Module(body=statements, type_ignores=[]))
+
+
 def digest_file(path: Path) -> str:
     """The digest of the file at `path`."""
     return digest_source(path.name, path.read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _statements(node: ast.AST, start: int, end: int) -> Iterator[ast.stmt]:
+    """The outermost statements that lie wholly between these lines."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            decorators: list[ast.expr] = getattr(child, "decorator_list", [])
+            first = min([child.lineno, *(one.lineno for one in decorators)])
+            if start <= first and (child.end_lineno or first) <= end:
+                yield child
+                continue
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from _statements(child, start, end)
 
 
 def _tokens(root: ast.AST) -> Iterator[str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from codewalk.errors import CodewalkError
 from codewalk.references import Library, Source
+from codewalk.regions import Region
 from codewalk.sections import Section, sections
-from codewalk.source import Region
 
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _MARKS = re.compile(r"[`*$]|\{[^}]*\}\s*$")

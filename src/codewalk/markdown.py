@@ -5,7 +5,7 @@ their place what `references` and `render` make of them. What goes wrong is
 collected with its line; used alone, the extension raises it all at the end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from codewalk.render.page import Page
 from codewalk.render.problems import error_html
 from codewalk.repository import Repository
 from codewalk.scan import Found, references
+from codewalk.unread import Finding
 
 # After the attribute lists and the table of contents have been read, and after
 # MkDocs has checked its own links.
@@ -48,6 +49,10 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     walk: bool = False  # the code of a section stands beside its text
+    # By the ids of sections ("" is the page's start): what of their code has
+    # changed since they were read, and the HTML that says so above each.
+    behind: Mapping[str, Finding] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
 
     def warn(self, target: str, message: str) -> None:
@@ -144,9 +149,22 @@ class _Resolver(Treeprocessor):
             tokens = getattr(self.md, "toc_tokens", [])
             html = walk.contents(reading.page, tokens)
             walk.add_contents(root, self.md.htmlStash.store(html))
+        self._put_notes(root, reading.notes)
         if self.extension.alone and reading.problems:
             problems, reading.problems = reading.problems, []
             raise CodewalkError(report(problems))
+
+    def _put_notes(self, root: Element, notes: Mapping[str, str]) -> None:
+        """Puts each note above its section; under the heading, if that is the title."""
+        for name, note in notes.items():
+            paragraph = Element("p")
+            paragraph.text = self.md.htmlStash.store(note)
+            parent, place = root, 0
+            for above in root.iter() if name else ():
+                for index, child in enumerate(above):
+                    if child.tag in _HEADINGS and child.get("id") == name:
+                        parent, place = above, index + (child.tag == "h1")
+            parent.insert(place, paragraph)
 
     def _resolve_below(self, root: Element, top: Element, embedded: list[str]) -> None:
         parents = {child: parent for parent in top.iter() for child in parent}

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from codewalk.errors import CodewalkError, nearest
 from codewalk.records import MEASURED, Change, Record, Row
-from codewalk.source import Region, SourceFile, SourceTree, Span
+from codewalk.regions import Region
+from codewalk.source import SourceFile, SourceTree, Span
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not-run"
 

@@ -9,6 +9,7 @@ from codewalk.config import Column
 from codewalk.errors import CodewalkError
 from codewalk.records import MEASURED, Record, Row, Scalar
 from codewalk.references import written
+from codewalk.regions import Region
 from codewalk.render.code import line_html
 from codewalk.render.explained import margin
 from codewalk.render.links import line_anchor, row_anchor
@@ -17,7 +18,7 @@ from codewalk.render.page import Page
 from codewalk.render.results import Cell, TableRow, cell, heads, machine, staleness
 from codewalk.render.templating import fill
 from codewalk.render.words import word
-from codewalk.source import Region, SourceFile
+from codewalk.source import SourceFile
 
 # The job that takes the steps of kernels away, one by one.
 _STEPS_JOB = ("cpu", "steps")
@@ -45,6 +46,7 @@ def source_page(page: Page, file: SourceFile) -> str:
         lines=word("file-lines", page.language, count=len(file.lines)),
         repository=permalink,
         outline=fill("outline.html", page.language, nodes=nodes) if nodes else "",
+        whole=_whole(file),
         explained=margin(page, file, None),
         code="".join(_code(page, file, _missed(page, file))),
     )
@@ -173,7 +175,7 @@ def _code(page: Page, file: SourceFile, missed: Mapping[str, str]) -> Iterator[s
     for region in file.regions:
         starts.setdefault(region.start, []).append(region)
         ends[region.end] = ends.get(region.end, 0) + 1
-    landed: set[str] = set()
+    landed = {_whole(file)}
     for line in range(1, len(file.lines) + 1):
         for region in starts.get(line, ()):
             address = short.get(region, region.qualname)
@@ -183,6 +185,11 @@ def _code(page: Page, file: SourceFile, missed: Mapping[str, str]) -> Iterator[s
                 yield missed.get(address, "")
         yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'
         yield "</span>" * ends.get(line, 0)
+
+
+def _whole(file: SourceFile) -> str:
+    """The anchor of all of a file: where a chip of the whole file lands."""
+    return line_anchor(1, max(1, len(file.lines)))
 
 
 def _opening(region: Region, short: str, landed: set[str]) -> str:

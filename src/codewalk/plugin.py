@@ -31,12 +31,14 @@ from codewalk.render.links import REFERENCES, Links, record_page, source_page
 from codewalk.render.page import Page
 from codewalk.render.problems import error_bar
 from codewalk.render.results import staleness
-from codewalk.render.templating import fill
+from codewalk.render.unread import behind_note, unread_note
 from codewalk.render.words import word
 from codewalk.repository import Repository
+from codewalk.reviews import read_reviews, reviews_path
 from codewalk.scan import has_front_matter
 from codewalk.sections import repeated_ids
 from codewalk.source import SourceFile
+from codewalk.unread import page_findings, when
 from codewalk.upstream.places import upstream_path
 
 _log = logging.getLogger("mkdocs.plugins.codewalk")
@@ -74,6 +76,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             self.project = read_project(find_root(Path(config.config_file_path).parent))
             self.library = Library(self.project)
             self.library.records  # noqa: B018 (a broken record is an error now)
+            self.reviews = read_reviews(self.project)
             self.library.upstream, self.library.papers  # noqa: B018 (the same)
         except CodewalkError as error:
             raise PluginError(f"codewalk: {error}") from None
@@ -151,6 +154,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         if page.meta.get("layout") not in (None, "walk"):
             what = f"layout: {page.meta['layout']}: expected walk, or no such line"
             self.extension.reading.problem("", what)
+        if page.file.src_uri not in self.generated:
+            self._read_reviews(self.extension.reading, page.file.content_string)
         self._set_twin(page, files)
         self._check_text(page, whole)
         return markdown
@@ -208,6 +213,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         for name in (*folders, project.jobs_path, "pyproject.toml"):
             if (project.root / name).exists():
                 server.watch(str(project.root / name))
+        if reviews_path(project).is_file():
+            server.watch(str(reviews_path(project)))
         for path in (upstream_path(project), papers_path(project)):
             if path.exists():
                 server.watch(str(path))
@@ -276,6 +283,16 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         }
         return index[uri](page)
 
+    def _read_reviews(self, reading: Reading, text: str) -> None:
+        """Finds what of a page's code has changed since the page was read."""
+        reading.behind = page_findings(self.library, self.reviews, reading.path, text)
+        reading.notes = {
+            name: unread_note(
+                found, when(self.library, found, self.reviews), self.language
+            )
+            for name, found in reading.behind.items()
+        }
+
     def _page(self, url: str) -> Page:
         page = Page(self.library, self.repository, Links(url), self.language)
         page.explained = self.explained
@@ -317,16 +334,8 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
 
     def _with_notes(self, html: str, reading: Reading) -> str:
         """A page with what a reader should know first: its errors, its old values."""
-        reasons = list(dict.fromkeys(reading.page.stale))
-        if reasons:
-            count = len(reading.page.stale)
-            key = "behind-one" if count == 1 else "behind"
-            note = fill(
-                "behind.html",
-                self.language,
-                lead=word(key, self.language, count=count),
-                reasons=reasons,
-            )
+        if reading.behind or reading.page.stale:
+            note = behind_note(reading.behind, reading.page.stale, self.language)
             html = re.sub(r"(</h1>)", lambda match: match[0] + note, html, count=1)
         if self.live and reading.problems:
             html = error_bar(reading.problems, self.language) + html

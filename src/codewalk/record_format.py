@@ -68,7 +68,7 @@ class Record:
 
 def parse_record(text: str) -> Record:
     """The record that a file holds."""
-    table = _expect(_json(text), dict, "the record")
+    table = _expect(strict_json(text), dict, "the record")
     schema = table.get("schema")
     if type(schema) is not int or schema < 1:
         raise ValueError(f"no schema number, got {schema!r}")
@@ -89,7 +89,7 @@ def parse_rows(text: str) -> tuple[Row, ...]:
         if not line.strip():
             continue
         try:
-            rows.append(_row(_json(line), len(rows)))
+            rows.append(_row(strict_json(line), len(rows)))
             seen.add(rows[-1])
         except ValueError as error:
             raise ValueError(f"line {number} of its rows: {error}") from None
@@ -133,7 +133,7 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _json(text: str) -> Any:
+def strict_json(text: str) -> Any:
     """Strict JSON: no NaN, no name twice in one object. Raises a ValueError."""
     try:
         return json.loads(

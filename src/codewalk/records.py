@@ -4,12 +4,8 @@ A record is written whole or not at all. `changes` says whether what it was made
 from is still what is there.
 """
 
-import contextlib
-import os
 import re
-import subprocess
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +13,7 @@ from pathlib import Path
 from codewalk.config import Job, Project
 from codewalk.digest import digest_bytes, digest_file, digest_source
 from codewalk.errors import CodewalkError
+from codewalk.history import UNKNOWN, DigestOf, when_changed
 from codewalk.record_format import (
     MEASURED,
     STATUSES,
@@ -26,6 +23,7 @@ from codewalk.record_format import (
     format_record,
     parse_record,
 )
+from codewalk.stored import replace
 
 __all__ = [
     "MEASURED",
@@ -46,7 +44,6 @@ __all__ = [
     "write_record",
 ]
 
-UNKNOWN = "unknown"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -123,7 +120,7 @@ def write_record(project: Project, record: Record) -> Path:
         text = format_record(record)
         _checked(text, path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text.encode("utf-8"))
+        replace(path, text.encode("utf-8"))
     except OSError as error:
         raise CodewalkError(
             f"{_name(path)}: not written ({error.strerror}); what was there remains"
@@ -138,7 +135,7 @@ def write_executed(project: Project, record: Record, made: Path) -> None:
     path = record_path(project, record.device, record.job).with_suffix(".ipynb")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, made.read_bytes())
+        replace(path, made.read_bytes())
     except OSError as error:
         raise CodewalkError(
             f"{_name(path)}: not written ({error.strerror}); what was there remains"
@@ -176,12 +173,12 @@ def changes(project: Project, record: Record, job: Job | None) -> tuple[Change, 
     for path, recorded in record.inputs.items():
         now = _digest_now(project.root / path)
         if now != recorded:
-            when = _when(project.root, path, recorded, now, _file_digest(path))
+            when = when_changed(project.root, path, recorded, now, _file_digest(path))
             found.append(Change(path, when, now is None))
     definition = job.digest if job else None
     if definition != record.job_digest:
         path, digest = project.jobs_path, _definition_digest(record.job)
-        when = _when(project.root, path, record.job_digest, definition, digest)
+        when = when_changed(project.root, path, record.job_digest, definition, digest)
         found.append(Change(f"{path}#jobs.{record.job}", when, job is None))
     return tuple(found)
 
@@ -200,30 +197,6 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Puts `data` in place of the file, through a temporary one beside it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    # The new name reaches the disk too, where the file system can do that.
-    with contextlib.suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-# The digest of what a file held, given its bytes; None: there is no such thing.
-_Digest = Callable[[bytes | None], str | None]
-
-
 def _digest_now(path: Path) -> str | None:
     """The digest of a file as it is, None where there is none."""
     try:
@@ -238,11 +211,11 @@ def _digest_known(path: Path, mtime_ns: int, size: int) -> str:
     return digest_file(path)
 
 
-def _file_digest(path: str) -> _Digest:
+def _file_digest(path: str) -> DigestOf:
     return lambda data: None if data is None else digest_source(path, data)
 
 
-def _definition_digest(name: str) -> _Digest:
+def _definition_digest(name: str) -> DigestOf:
     """The digest of one job's definition in a jobs.toml of some time."""
 
     def digest(data: bytes | None) -> str | None:
@@ -254,52 +227,3 @@ def _definition_digest(name: str) -> _Digest:
             return None
 
     return digest
-
-
-def _when(
-    root: Path, path: str, recorded: str, now: str | None, digest: _Digest
-) -> str:
-    """When a file became what it is `now`: see Change.when."""
-    head = (_git(root, "rev-parse", "--verify", "HEAD") or b"").decode().strip()
-    if not head:
-        return UNKNOWN
-    if digest(_blob(root, head, path)) != now:
-        return ""
-    if _git(root, "rev-parse", "--is-shallow-repository") != b"false\n":
-        return UNKNOWN
-    day = UNKNOWN
-    for commit, date in _log(root, head, path):
-        if digest(_blob(root, commit, path)) == recorded:
-            return day
-        day = date
-    # What the run saw was never in a commit, so that none can be named.
-    return UNKNOWN
-
-
-@lru_cache(maxsize=256)
-def _log(root: Path, head: str, path: str) -> tuple[tuple[str, str], ...]:
-    """The commits up to `head` that touched a file, newest first, with their days."""
-    words = ("-c", "log.showSignature=false", "log", "--format=%H %cs", head)
-    lines = (_git(root, *words, "--", path) or b"").decode().splitlines()
-    return tuple((line.split()[0], line.split()[1]) for line in lines)
-
-
-@lru_cache(maxsize=1024)
-def _blob(root: Path, commit: str, path: str) -> bytes | None:
-    """A file as it was in a commit, None where it was not."""
-    return _git(root, "cat-file", "blob", f"{commit}:./{path}")
-
-
-def _git(root: Path, *words: str) -> bytes | None:
-    """What git says; None where it fails or is not there."""
-    try:
-        done = subprocess.run(
-            ["git", "--literal-pathspecs", *words],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout

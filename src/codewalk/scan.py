@@ -8,7 +8,9 @@ none: there a reference is an example.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from codewalk.errors import CodewalkError
 from codewalk.references import SCHEMES
 
 _SCHEME = "|".join(SCHEMES)
@@ -22,6 +24,11 @@ _DEFINITION = re.compile(
 _FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})")
 _INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+# A comment may hide a stray backtick, and code may show a comment: what begins
+# first wins, so both are found in one pass.
+_COMMENT_OR_CODE = re.compile(
+    f"(?:{_COMMENT.pattern})|(?:{_INLINE_CODE.pattern})", re.DOTALL
+)
 _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
 )
@@ -52,14 +59,33 @@ def references(text: str) -> list[Found]:
     ]
 
 
+def read_page(path: Path, name: str) -> str:
+    """The text of a page; `name` is for messages."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CodewalkError(f"{name}: cannot be read as text: {error}") from None
+
+
+def without_front_matter(text: str) -> str:
+    """The text with its front matter blanked, so that its lines stay where they are."""
+    return _FRONT_MATTER.sub(_blank, text)
+
+
+def inline_code(text: str) -> list[tuple[int, str]]:
+    """What is written as code within a line of the text, each with its line."""
+    clear = "".join(_without_fences(without_front_matter(text)))
+    return [
+        (clear.count("\n", 0, match.start()) + 1, match[2])
+        for match in _COMMENT_OR_CODE.finditer(clear)
+        if match[2] and "\n\n" not in match[2]
+    ]
+
+
 def cleared(text: str) -> str:
     """The text with everything blanked that cannot hold a reference."""
-    text = _FRONT_MATTER.sub(_blank, text)
-    text = "".join(_without_fences(text))
-    # A comment may hide a stray backtick, and code may show a comment: what
-    # begins first wins, so both are taken off in one pass.
-    both = re.compile(f"(?:{_COMMENT.pattern})|(?:{_INLINE_CODE.pattern})", re.DOTALL)
-    return both.sub(_blank, text)
+    text = "".join(_without_fences(without_front_matter(text)))
+    return _COMMENT_OR_CODE.sub(_blank, text)
 
 
 def has_front_matter(text: str) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from example_project import make_project
+from review_page import DOUBLING, LOOPS, PAGE, say
 
 from codewalk.config import Project
 
@@ -25,3 +26,19 @@ def edit(project: Project) -> Callable[[str, str, str], None]:
         file.write_text(text.replace(old, new), encoding="utf-8")
 
     return replace_in
+
+
+@pytest.fixture
+def page(project: Project) -> Path:
+    """A page of two sections with code, in English alone."""
+    path = project.root / "docs/en/page.md"
+    path.write_text(PAGE, encoding="utf-8")
+    for name in ("en/index.md", "zh/index.md"):
+        (project.root / "docs" / name).unlink()
+    return path
+
+
+@pytest.fixture
+def read(project: Project, page: Path) -> None:
+    """All of it was read."""
+    say(project, LOOPS, DOUBLING)

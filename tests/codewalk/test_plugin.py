@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from html_contract import Element, lines_of_file, read
 
+from codewalk.accept import accept
 from codewalk.config import Project
+from codewalk.references import Library
 
 pytest.importorskip("material", reason="Material for MkDocs is not installed")
 from mkdocs.commands.build import build
@@ -77,7 +79,7 @@ def test_chips_land_on_elements_of_the_source_page(site) -> None:
     for chip in page(built, "").with_class("cw-ref"):
         address, _, anchor = chip["href"].partition("#")
         ids = {e["id"] for e in page(built, address).with_attribute("id")}
-        assert anchor in ids or not chip["data-end"].isdigit()
+        assert anchor in ids
 
 
 def test_a_source_page_shows_every_line_and_region(project: Project, site) -> None:
@@ -178,13 +180,88 @@ def test_a_page_with_old_values_says_so_under_its_title(site, edit) -> None:
     edit("src/demo/kernel.py", "2 * x", "3 * x")
     text = "# H\n\n[](result:speed?impl=ours&n=1024#tflops)\n"
     note = only(page(site(index=text), "").with_class("cw-behind"))
-    assert "One value on this page" in note.text
+    assert "1 value is behind the code" in note.text
     assert "src/demo/kernel.py changed" in note.text
 
 
 def test_a_page_where_all_is_current_says_nothing(site) -> None:
     text = "# H\n\n[](result:speed?impl=ours&n=1024#tflops)\n"
     assert not page(site(index=text), "").with_class("cw-behind")
+
+
+UNREAD = """\
+# H { #h }
+
+[](result:speed?impl=ours&n=1024#tflops)
+
+[x](src:demo/kernel.py#loop)
+
+## Doubling <i> { #doubling }
+
+![](src:demo/kernel.py#scale.double)
+
+## Box { #box }
+
+[b](src:demo/kernel.py#Box)
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "lead", "said"),
+    [
+        (
+            "en",
+            "2 sections and 1 value are behind the code:",
+            "The code of this section has changed since the text was last read "
+            "against it on 20 Nov 2026.",
+        ),
+        (
+            "zh",
+            "本页有 2 节和 1 个数值落后于代码：",
+            "正文上次对照代码读过是在 2026 年 11 月 20 日，之后本节的代码改过。",
+        ),
+    ],
+)
+def test_a_page_with_unread_changes_says_so(
+    language: str, lead: str, said: str, project: Project, site, edit
+) -> None:
+    (project.root / f"docs/{language}/index.md").write_text(UNREAD)
+    names = [f"{language}/index#{name}" for name in ("h", "doubling", "box")]
+    list(accept(Library(project), names, "2026-11-20"))
+    edit("src/demo/kernel.py", "y = 2 * x", 'y = 2 * x + len("<b>")')
+    edit("src/demo/kernel.py", "y = y + x", "y = y - x")
+    built = page(site(language), "")
+    top = only(built.with_class("cw-behind"))
+    assert top.text.startswith(lead)
+    links = [e["href"] for e in top.with_attribute("href")]
+    assert links == ["#h", "#doubling"]
+    notes = built.with_class("cw-unread")
+    assert [note["role"] for note in notes] == ["note", "note"]
+    assert all(said in note.text for note in notes)
+    assert '\N{MINUS SIGN} y = 2 * x\n+ y = 2 * x + len("<b>")\n' in notes[1].text
+    assert [e.attributes for e in notes[1].all() if e.tag == "details"] == [{}]
+    html = (project.root / "site" / language / "index.html").read_text()
+    places = [html.index(text) for text in ("</h1>", "cw-behind", "cw-unread")]
+    assert places == sorted(places)
+    assert html.rindex('class="cw-unread"') < html.index('<h2 id="doubling"')
+    assert html.index("cw-value") < html.rindex('class="cw-unread"')
+
+
+def test_a_page_that_was_read_again_says_nothing(project: Project, site, edit) -> None:
+    text = "# H { #h }\n\n[x](src:demo/kernel.py#loop)\n"
+    (project.root / "docs/en/index.md").write_text(text)
+    assert not page(site(), "").with_class("cw-unread")  # never read: check says so
+    list(accept(Library(project), ["en/index#h"], "2026-11-20"))
+    edit("src/demo/kernel.py", "y = y + x", "y = y - x")
+    assert page(site(), "").with_class("cw-unread")
+    list(accept(Library(project), ["en/index#h"], "2026-11-28"))
+    assert not page(site(), "").with_class("cw-unread")
+    assert not page(site(), "").with_class("cw-behind")
+
+
+def test_broken_reviews_fail_the_build(project: Project, failure) -> None:
+    (project.root / "docs/reviews.json").write_text("{")
+    assert "reviews.json: not JSON" in failure()
 
 
 def test_generated_pages_are_not_searched(site) -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from codewalk.config import Project
 from codewalk.errors import CodewalkError
-from codewalk.source import SourceFile, SourceTree, sentence
+from codewalk.regions import sentence
+from codewalk.source import SourceFile, SourceTree
 
 
 def source(text: str, path: str = "src/demo/kernel.py") -> SourceFile:

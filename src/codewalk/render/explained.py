@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from codewalk.explained import Mention
+from codewalk.regions import Region
 from codewalk.render.page import Page
 from codewalk.render.templating import fill
 from codewalk.render.words import word
-from codewalk.source import Region, SourceFile
+from codewalk.source import SourceFile
 
 # More than these, and the margin leads to the page that lists them all.
 _SHOWN = 3

@@ -8,13 +8,14 @@ from codewalk.citations import Paper
 from codewalk.errors import CodewalkError
 from codewalk.outcomes import Outcome
 from codewalk.references import Figure, Plot, Reference, Source, Table, Value
+from codewalk.regions import sentence
 from codewalk.render import chips, results
 from codewalk.render.code import has_name, line_html, plain_html
 from codewalk.render.page import Page
 from codewalk.render.strip import strip
 from codewalk.render.templating import fill
 from codewalk.render.words import line_range, spoken_range, word
-from codewalk.source import Span, sentence
+from codewalk.source import Span
 from codewalk.upstream.places import Place
 
 _MAX_CONTEXT = 3

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from codewalk.regions import Region
 from codewalk.render.page import Page
 from codewalk.render.words import word
-from codewalk.source import Region, Span
+from codewalk.source import Span
 
 
 @dataclass(frozen=True)

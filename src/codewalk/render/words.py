@@ -36,8 +36,22 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "higher": "higher is better",
         "lower": "lower is better",
         "at": "At {x}",
-        "behind-one": "One value on this page is older than the code it measures:",
-        "behind": "{count} values on this page are older than the code they measure:",
+        "behind-one": "{what} is behind the code:",
+        "behind": "{what} are behind the code:",
+        "section": "1 section",
+        "sections": "{count} sections",
+        "value": "1 value",
+        "values": "{count} values",
+        "and": " and ",
+        "unread": "The code of this section changed on {day}; "
+        "the text was last read against it on {read}.",
+        "unread-uncommitted": "The code of this section has uncommitted changes; "
+        "the text was last read against it on {read}.",
+        "unread-unknown": "The code of this section has changed since "
+        "the text was last read against it on {read}.",
+        "old-and-new": "Old and new lines",
+        "gone": "gone",
+        "day": "{day} {name} {year}",
         "job": "Job",
         "device": "Device",
         "run": "Run",
@@ -132,8 +146,20 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "higher": "越高越好",
         "lower": "越低越好",
         "at": "{x} 处",
-        "behind-one": "本页有一个数值比测它的代码旧：",
-        "behind": "本页有 {count} 个数值比测它们的代码旧：",
+        "behind-one": "本页有 {what}落后于代码：",
+        "behind": "本页有 {what}落后于代码：",
+        "section": "1 节",
+        "sections": "{count} 节",
+        "value": "1 个数值",
+        "values": "{count} 个数值",
+        "and": "和 ",
+        "unread": "本节的代码在 {day}改过；正文上次对照代码读过是在 {read}。",
+        "unread-uncommitted": "本节的代码有未提交的改动；"
+        "正文上次对照代码读过是在 {read}。",
+        "unread-unknown": "正文上次对照代码读过是在 {read}，之后本节的代码改过。",
+        "old-and-new": "改动前后的代码",
+        "gone": "已不存在",
+        "day": "{year} 年 {month} 月 {day} 日",
         "job": "任务",
         "device": "设备",
         "run": "运行于",
@@ -195,6 +221,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
+
+
 def word(key: str, language: str, **parts: object) -> str:
     """The words for `key`, with `parts` filled in."""
     return _WORDS[language][key].format(**parts)
@@ -209,3 +238,10 @@ def spoken_range(start: int, end: int, language: str) -> str:
     """`lines 38 to 43`, for a screen reader."""
     key = "line-spoken" if start == end else "lines-spoken"
     return word(key, language, start=start, end=end)
+
+
+def day_of(date: str, language: str) -> str:
+    """`28 Nov 2026`, or `2026 年 11 月 28 日`, for an ISO date."""
+    year, month, day = (int(part) for part in date.split("-"))
+    name = _MONTHS.split()[month - 1]
+    return word("day", language, day=day, name=name, month=month, year=year)
