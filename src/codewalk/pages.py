@@ -9,7 +9,7 @@ from codewalk.config import Column
 from codewalk.errors import CodewalkError
 from codewalk.records import MEASURED, Record, Row, Scalar
 from codewalk.references import written
-from codewalk.render.code import line_html
+from codewalk.render.code import lines_html
 from codewalk.render.links import line_anchor, row_anchor
 from codewalk.render.numbers import shown
 from codewalk.render.page import Page
@@ -172,13 +172,13 @@ def _code(file: SourceFile, missed: Mapping[str, str]) -> Iterator[str]:
         starts.setdefault(region.start, []).append(region)
         ends[region.end] = ends.get(region.end, 0) + 1
     landed: set[str] = set()
-    for line in range(1, len(file.lines) + 1):
+    for line, text in enumerate(lines_html(file), 1):
         for region in starts.get(line, ()):
             address = short.get(region, region.qualname)
             yield _opening(region, address, landed)
             if region.kind == "step":
                 yield missed.get(address, "")
-        yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'
+        yield f'<span class="cw-line" id="L{line}">{text}\n</span>'
         yield "</span>" * ends.get(line, 0)
 
 

@@ -14,11 +14,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
+from codewalk.text import decode, lines_of
 
 _STEP = re.compile(r"#\s*\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]\s+(\S.*)")
 _NOT_A_START = frozenset({"else", "elif", "except", "finally"})
@@ -75,8 +76,8 @@ class SourceFile:
         """`path` is written from the project's root, with forward slashes."""
         self.path = path
         self.name = path.rpartition("/")[2]
-        self.text = _decode(path, data)
-        self.lines = _lines(self.text)
+        self.text = decode(path, data)
+        self.lines = lines_of(self.text)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -160,7 +161,9 @@ class SourceTree:
         """The file at `path`, which lies under one of the source folders."""
         relative = self.project.relative(path)
         if relative not in self._files:
-            self._files[relative] = SourceFile(relative, path.read_bytes())
+            stat = path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            self._files[relative] = _file_known(path, relative, stamp)
         return self._files[relative]
 
     def paths(self) -> list[Path]:
@@ -211,6 +214,12 @@ class SourceTree:
         return path
 
 
+@lru_cache(maxsize=4096)
+def _file_known(path: Path, relative: str, stamp: tuple[int, int]) -> SourceFile:
+    """A file as it was at `stamp`: what a preview knew of it holds in the next."""
+    return SourceFile(relative, path.read_bytes())
+
+
 @dataclass(frozen=True)
 class _Start:
     """Where a statement begins: its block, its place there, its function."""
@@ -232,7 +241,9 @@ class _Regions:
                 # An invalid escape is the linter's to report, not the site's.
                 warnings.simplefilter("ignore")
                 self.tree = ast.parse(text)
-            self.tokens = list(tokenize.generate_tokens(reader))
+            # Without a mark there is no step, and reading the tokens takes longest.
+            marked = _STEP.search(text)
+            self.tokens = list(tokenize.generate_tokens(reader)) if marked else []
         except (SyntaxError, ValueError, tokenize.TokenError) as error:
             line = getattr(error, "lineno", None) or 0
             raise CodewalkError(
@@ -385,19 +396,3 @@ def _is_inside(path: Path, folder: Path) -> bool:
         return path.is_file() and path.resolve().is_relative_to(folder)
     except (OSError, RuntimeError):  # a loop of links
         return False
-
-
-def _decode(path: str, data: bytes) -> str:
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data.decode(encoding)
-    except (SyntaxError, UnicodeError, LookupError) as error:
-        raise CodewalkError(f"{path}: cannot be read as text: {error}") from None
-
-
-def _lines(text: str) -> list[str]:
-    """The lines as Python counts them: only CR, LF and CR LF end one."""
-    lines = re.split(r"\r\n|\r|\n", text)
-    if lines[-1] == "":
-        lines.pop()
-    return lines
