@@ -7,10 +7,9 @@ from pathlib import Path
 from codewalk import names, unread
 from codewalk.config import LANGUAGES, Project
 from codewalk.errors import CodewalkError, Problem
-from codewalk.notebook import markdown_of
 from codewalk.references import Library
 from codewalk.reviews import read_reviews, reviews_path
-from codewalk.scan import read_page, references
+from codewalk.scan import markdown_of, read_page, references
 
 
 def problems(project: Project) -> list[Problem]:

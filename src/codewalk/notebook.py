@@ -60,16 +60,6 @@ def shown(library: Library, source: bytes, job: str, record: Record | None) -> b
     return json.dumps(now, ensure_ascii=False).encode("utf-8")
 
 
-def markdown_of(text: str) -> str:
-    """What a notebook's Markdown cells say; empty where it is no notebook."""
-    try:
-        cells = json.loads(text)["cells"]
-        texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ""
-    return "\n\n".join(texts)
-
-
 def _page_of(project: Project, path: str) -> str:
     for language in LANGUAGES:
         path = path.removeprefix(f"{project.pages}/{language}/")

@@ -10,7 +10,7 @@ from codewalk.errors import CodewalkError
 from codewalk.records import MEASURED, Record, Row, Scalar
 from codewalk.references import written
 from codewalk.regions import Region
-from codewalk.render.code import line_html
+from codewalk.render.code import lines_html
 from codewalk.render.explained import margin
 from codewalk.render.links import line_anchor, row_anchor
 from codewalk.render.numbers import shown
@@ -175,21 +175,23 @@ def _code(page: Page, file: SourceFile, missed: Mapping[str, str]) -> Iterator[s
     for region in file.regions:
         starts.setdefault(region.start, []).append(region)
         ends[region.end] = ends.get(region.end, 0) + 1
-    landed = {_whole(file)}
-    for line in range(1, len(file.lines) + 1):
+    landed: set[str] = set()
+    for line, text in enumerate(lines_html(file), 1):
         for region in starts.get(line, ()):
             address = short.get(region, region.qualname)
             yield _opening(region, address, landed)
             yield margin(page, file, region)
             if region.kind == "step":
                 yield missed.get(address, "")
-        yield f'<span class="cw-line" id="L{line}">{line_html(file, line)}\n</span>'
+        yield f'<span class="cw-line" id="L{line}">{text}\n</span>'
         yield "</span>" * ends.get(line, 0)
 
 
 def _whole(file: SourceFile) -> str:
-    """The anchor of all of a file: where a chip of the whole file lands."""
-    return line_anchor(1, max(1, len(file.lines)))
+    """The anchor where a chip of the whole file lands; empty where a region has it."""
+    anchor = line_anchor(1, max(1, len(file.lines)))
+    taken = (line_anchor(region.start, region.end) for region in file.regions)
+    return "" if anchor in taken else anchor
 
 
 def _opening(region: Region, short: str, landed: set[str]) -> str:

@@ -25,6 +25,7 @@ from codewalk.coverage import coverage_page
 from codewalk.errors import CodewalkError, Problem, report
 from codewalk.explained import Explained, Text
 from codewalk.markdown import CodewalkExtension, Reading
+from codewalk.preview import Preview
 from codewalk.records import Record
 from codewalk.references import SCHEMES, Library
 from codewalk.render.links import REFERENCES, Links, record_page, source_page
@@ -35,7 +36,7 @@ from codewalk.render.unread import behind_note, unread_note
 from codewalk.render.words import word
 from codewalk.repository import Repository
 from codewalk.reviews import read_reviews, reviews_path
-from codewalk.scan import has_front_matter
+from codewalk.scan import has_front_matter, markdown_of
 from codewalk.sections import repeated_ids
 from codewalk.source import SourceFile
 from codewalk.unread import page_findings, when
@@ -62,6 +63,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         # MkDocs keeps an instance that has this hook over the rebuilds of a
         # preview, so everything else is made anew in on_config.
         self.live = command == "serve"
+        self.preview = Preview()
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         self.language = str(config.theme["language"])
@@ -102,6 +104,11 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
     @event_priority(100)
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         self._show_executed(files, config)
+        if self.live:
+            themes = [Path(d) for d in config.theme.dirs]
+            own = [d for d in themes if d.is_relative_to(self.project.root)]
+            shared = [Path(config.docs_dir), Path(config.config_file_path), *own]
+            self.preview.begin(str(config.extra["build"]), shared)
         sources = self.library.sources
         self._add(
             files, config, "source/index.md", word("source-title", self.language), ""
@@ -115,8 +122,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
                     Problem(self.project.relative(path), 0, str(error))
                 )
                 continue
-            address = source_page(sources.address(file.path)).rstrip("/")
-            self._add(files, config, f"{address}.md", file.name, file)
+            self._add_source(files, config, file)
         self._add(
             files, config, "results/index.md", word("results-title", self.language), ""
         )
@@ -181,6 +187,11 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             _log.warning(str(warning))
         return self._with_notes(html, reading)
 
+    def on_post_page(self, output: str, *, page: SitePage, config: MkDocsConfig) -> str:
+        if self.live:
+            self.preview.keep(page.file.src_uri, output)
+        return output
+
     def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> Any:
         """All pages are rendered and none is written: the time to give up."""
         if self.problems:
@@ -221,6 +232,20 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         for folder in config.theme.dirs:
             if Path(folder).is_relative_to(project.root):
                 server.watch(folder)
+
+    def _add_source(self, files: Files, config: MkDocsConfig, file: SourceFile) -> None:
+        """The page of a source file; in a preview, as it was where it is the same."""
+        address = source_page(self.library.sources.address(file.path))
+        uri = f"{address.rstrip('/')}.md"
+        if self.live:
+            body = pages.source_page(self._page(address), file)
+            whole = self.preview.page(uri, body)
+            if whole is not None:
+                name = f"{address}index.html"
+                files.append(File.generated(config, name, content=whole))
+                self.generated[uri] = file
+                return
+        self._add(files, config, uri, file.name, file)
 
     def _add(
         self,
@@ -302,7 +327,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
         """A page as its author wrote it; of a notebook, its Markdown."""
         file = files.src_uris[uri]
         if uri.endswith(".ipynb"):
-            return Text(file.url, "", notebook.markdown_of(file.content_string))
+            return Text(file.url, "", markdown_of(file.content_string))
         _, meta = get_data(file.content_string)
         return Text(file.url, str(meta.get("title") or ""), file.content_string)
 

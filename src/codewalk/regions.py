@@ -58,7 +58,9 @@ class Regions:
                 # An invalid escape is the linter's to report, not the site's.
                 warnings.simplefilter("ignore")
                 self.tree = ast.parse(text)
-            self.tokens = list(tokenize.generate_tokens(reader))
+            # Without a mark there is no step, and reading the tokens takes longest.
+            marked = _STEP.search(text)
+            self.tokens = list(tokenize.generate_tokens(reader)) if marked else []
         except (SyntaxError, ValueError, tokenize.TokenError) as error:
             line = getattr(error, "lineno", None) or 0
             raise CodewalkError(

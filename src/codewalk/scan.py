@@ -5,6 +5,7 @@ like a reference. Code (fenced or in a line), HTML comments and front matter hol
 none: there a reference is an example.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,6 +81,16 @@ def inline_code(text: str) -> list[tuple[int, str]]:
         for match in _COMMENT_OR_CODE.finditer(clear)
         if match[2] and "\n\n" not in match[2]
     ]
+
+
+def markdown_of(text: str) -> str:
+    """What a notebook's Markdown cells say; empty where it is no notebook."""
+    try:
+        cells = json.loads(text)["cells"]
+        texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return "\n\n".join(texts)
 
 
 def cleared(text: str) -> str:

@@ -1,18 +1,17 @@
 """A source file: its lines, and the spans of it that an address stands for."""
 
 import ast
-import io
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
 from codewalk.regions import Region, Regions
+from codewalk.text import decode, lines_of
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ class SourceFile:
         """`path` is written from the project's root, with forward slashes."""
         self.path = path
         self.name = path.rpartition("/")[2]
-        self.text = _decode(path, data)
-        self.lines = _lines(self.text)
+        self.text = decode(path, data)
+        self.lines = lines_of(self.text)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -134,7 +133,9 @@ class SourceTree:
         """The file at `path`, which lies under one of the source folders."""
         relative = self.project.relative(path)
         if relative not in self._files:
-            self._files[relative] = SourceFile(relative, path.read_bytes())
+            stat = path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            self._files[relative] = _file_known(path, relative, stamp)
         return self._files[relative]
 
     def paths(self) -> list[Path]:
@@ -185,24 +186,14 @@ class SourceTree:
         return path
 
 
+@lru_cache(maxsize=4096)
+def _file_known(path: Path, relative: str, stamp: tuple[int, int]) -> SourceFile:
+    """A file as it was at `stamp`: what a preview knew of it holds in the next."""
+    return SourceFile(relative, path.read_bytes())
+
+
 def _is_inside(path: Path, folder: Path) -> bool:
     try:
         return path.is_file() and path.resolve().is_relative_to(folder)
     except (OSError, RuntimeError):  # a loop of links
         return False
-
-
-def _decode(path: str, data: bytes) -> str:
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data.decode(encoding)
-    except (SyntaxError, UnicodeError, LookupError) as error:
-        raise CodewalkError(f"{path}: cannot be read as text: {error}") from None
-
-
-def _lines(text: str) -> list[str]:
-    """The lines as Python counts them: only CR, LF and CR LF end one."""
-    lines = re.split(r"\r\n|\r|\n", text)
-    if lines[-1] == "":
-        lines.pop()
-    return lines

@@ -8,8 +8,8 @@ from test_plugin import failure, only, page, site
 
 from codewalk.config import Project
 from codewalk.explained import Explained, Text, plain
-from codewalk.notebook import markdown_of
 from codewalk.references import Library
+from codewalk.scan import markdown_of
 
 __all__ = ["failure", "site"]  # fixtures, whole builds of the small project
 

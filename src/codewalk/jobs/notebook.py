@@ -60,7 +60,9 @@ def _execute(text: str) -> dict[str, Any]:
     own = notebook.cells
     before, after = map(nbformat.v4.new_code_cell, (_BEFORE, _AFTER))
     notebook.cells = [before, *own, after]
-    manager = AsyncKernelManager(transport="ipc")
+    # Its sockets lie beside the rows, in the folder that goes when the job ends.
+    sockets = Path(os.environ["CODEWALK_ROWS"]).with_name("kernel")
+    manager = AsyncKernelManager(transport="ipc", ip=str(sockets))
     # This Python, whatever kernels are installed for others.
     words = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     manager._kernel_spec = KernelSpec(argv=words, **_spec_names())

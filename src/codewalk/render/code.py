@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import groupby
 
 from pygments.lexer import Lexer
@@ -35,7 +35,10 @@ Piece = tuple[_TokenType, str]
 def tokens(file: SourceFile) -> list[list[Piece]]:
     """The tokens of each line; a line that they do not reproduce is one plain token."""
     lines: list[list[Piece]] = [[]]
-    for kind, text in _lexer(file.name).get_tokens("\n".join(file.lines)):
+    for kind, text in _lexer(_kind(file.name)).get_tokens("\n".join(file.lines)):
+        if "\n" not in text:
+            lines[-1].append((kind, text))
+            continue
         first, *rest = text.split("\n")
         if first:
             lines[-1].append((kind, first))
@@ -49,11 +52,19 @@ def tokens(file: SourceFile) -> list[list[Piece]]:
     ]
 
 
+@lru_cache(maxsize=512)
+def lines_html(file: SourceFile) -> list[str]:
+    """The HTML of every line."""
+    return [line_html(file, number) for number in range(1, len(file.lines) + 1)]
+
+
 def line_html(
     file: SourceFile, number: int, indent: str = "", marks: Sequence[str] = ()
 ) -> str:
     """The HTML of line `number` without `indent`, the names in `marks` marked."""
-    pieces = _without(tokens(file)[number - 1], indent)
+    pieces = tokens(file)[number - 1]
+    if indent:
+        pieces = _without(pieces, indent)
     return "".join(_piece(kind, text, marks) for kind, text in _joined(pieces))
 
 
@@ -69,6 +80,12 @@ def plain_html(file: SourceFile, number: int, indent: str = "") -> str:
     return html.escape(file.lines[number - 1].removeprefix(indent), quote=False)
 
 
+def _kind(name: str) -> str:
+    """A name that stands for all files of one language."""
+    return f"x{name[name.rfind('.') :]}" if "." in name else name
+
+
+@cache
 def _lexer(name: str) -> Lexer:
     # Without these, Pygments drops blank lines at the start and adds one at the end.
     options = {"stripnl": False, "ensurenl": False}
@@ -97,9 +114,7 @@ def _without(pieces: Sequence[Piece], indent: str) -> list[Piece]:
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Neighbours of one colour become one, except names, which can be marked."""
-    for (css, named), group in groupby(
-        pieces, lambda p: (_css(p[0]), p[0] in Token.Name)
-    ):
+    for (css, named), group in groupby(pieces, lambda piece: _look(piece[0])):
         if css and not named:
             same = list(group)
             yield same[0][0], "".join(text for _, text in same)
@@ -107,16 +122,19 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
             yield from group
 
 
-def _css(kind: _TokenType) -> str:
-    return next((css for token, css in _CLASSES if kind in token), "")
+@cache
+def _look(kind: _TokenType) -> tuple[str, bool]:
+    """The class of a kind of token, and whether it is a name. There are few kinds."""
+    css = next((css for token, css in _CLASSES if kind in token), "")
+    return css, kind in Token.Name
 
 
 def _piece(kind: _TokenType, text: str, marks: Sequence[str]) -> str:
     shown = html.escape(text, quote=False)
-    step = _STEP.fullmatch(shown) if kind in Token.Comment else None
+    css, named = _look(kind)
+    step = _STEP.fullmatch(shown) if css == "cw-c" else None
     if step:
         return f'<span class="cw-c cw-step">{step[1]}<b>{step[2]}</b>{step[3]}</span>'
-    if text in marks and kind in Token.Name:
+    if named and text in marks:
         return f'<mark class="cw-name">{shown}</mark>'
-    css = _css(kind)
     return f'<span class="{css}">{shown}</span>' if css else shown
