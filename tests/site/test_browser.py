@@ -151,7 +151,9 @@ def test_search_finds_a_word(
 ) -> None:
     visit = Visit(browser, viewport=WIDE)
     visit.page.goto(f"{address}{language}/")
-    visit.page.locator("input[data-md-component=search-query]").fill(query)
+    box = visit.page.locator("input[data-md-component=search-query]")
+    box.fill(query)
+    box.press("End")  # Material looks at what was typed when a key comes up
     visit.page.locator(".md-search-result__link").first.wait_for(state="attached")
     visit.context.close()
 
