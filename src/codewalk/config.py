@@ -25,7 +25,8 @@ class Column:
     """How a column of the records is shown.
 
     `digits` are significant digits. `low` and `high` name the columns that hold
-    the spread of this one. `scale` is that of an axis: "" (linear) or "log2".
+    the spread of this one, `repeats` the one with how often it was measured (the
+    value is their median). `scale` is that of an axis: "" (linear) or "log2".
     `values` gives words for values, per language.
     """
 
@@ -35,6 +36,7 @@ class Column:
     digits: int | None = None
     low: str = ""
     high: str = ""
+    repeats: str = ""
     better: str = ""
     scale: str = ""
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -200,11 +202,8 @@ def _job(key: str, table: Any, file: str) -> Job:
 
 def _column(key: str, table: Any, file: str) -> Column:
     where = f"{file}: columns.{key}"
-    _known(
-        table,
-        ("unit", "digits", "label", "low", "high", "better", "scale", "values"),
-        where,
-    )
+    known = ("unit", "digits", "label", "low", "high", "better", "scale", "values")
+    _known(table, (*known, "repeats"), where)
     digits = table.get("digits")
     if digits is not None and (type(digits) is not int or digits < 1):
         raise CodewalkError(
@@ -217,6 +216,7 @@ def _column(key: str, table: Any, file: str) -> Column:
         digits=digits,
         low=_expect(table.get("low", ""), str, f"{where}.low"),
         high=_expect(table.get("high", ""), str, f"{where}.high"),
+        repeats=_expect(table.get("repeats", ""), str, f"{where}.repeats"),
         better=_one_of(table.get("better", ""), ("", "higher", "lower"), where),
         scale=_one_of(table.get("scale", ""), ("", "log2"), f"{where}.scale"),
         values={

@@ -31,6 +31,8 @@
     if (!done) throw new Error("copy");
   };
 
+  window.codewalk = { copy };
+
   const addCopy = (embed) => {
     const links = embed.querySelector(".cw-links");
     if (!links || links.querySelector(".cw-copy")) return;

@@ -7,6 +7,7 @@ from functools import lru_cache
 from codewalk.config import Column
 from codewalk.records import MEASURED, Change, Record, Row, Scalar
 from codewalk.references import Plot, Result, Table, Value, written
+from codewalk.render import value_card
 from codewalk.render.charts import Axis, Point, Series, line_chart
 from codewalk.render.numbers import number, shown
 from codewalk.render.page import Page
@@ -54,6 +55,16 @@ def value(page: Page, found: Value) -> str:
         state=found.state,
         href=page.links.record(found.device, found.job, found.row.index),
         title=_title(page, found, found.row, column),
+        card=value_card.card(
+            page,
+            found.record,
+            found.row,
+            value=text,
+            spread=spread_of(found.row, column),
+            repeats=found.row.values.get(column.repeats),
+            machine=machine(found.record),
+            age=age,
+        ),
         text=text,
         age=word("old", page.language) if age else "",
         print=_provenance(found.record) if page.first_value() else "",

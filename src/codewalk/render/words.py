@@ -112,6 +112,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "in-this-chapter": "In this chapter",
         "steps-of": "Steps of {name}",
         "step-of": "step {place} of {count}: {name}",
+        "median-of": "median of {count}",
+        "comma": ", ",
+        "commit": "commit",
     },
     "zh": {
         "lines": "{start}–{end} 行",
@@ -217,6 +220,9 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "in-this-chapter": "本章内容",
         "steps-of": "{name} 的步骤",
         "step-of": "第 {place} 步，共 {count} 步：{name}",
+        "median-of": "{count} 次的中位数",
+        "comma": "，",
+        "commit": "提交",
     },
 }
 
