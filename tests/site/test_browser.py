@@ -86,10 +86,10 @@ def test_every_chip_of_a_chapter_lands_and_lights(
 ) -> None:
     visit = Visit(browser, viewport=WIDE, java_script_enabled=scripts)
     page = visit.page
-    chapter = f"{address}en/forward/main-loop/"
+    chapter = f"{address}en/forward/the-end/"
     page.goto(chapter)
     count = page.locator("a.cw-ref").count()
-    assert count >= 10
+    assert count >= 5
     for index in range(count):
         page.goto(chapter)
         chip = page.locator("a.cw-ref").nth(index)

@@ -12,7 +12,7 @@ _NO_BREAK_SPACE = "\u00a0"
 
 
 def number(value: float, digits: int | None) -> str:
-    """`value` with at most `digits` significant ones; integers whole."""
+    """`value` with at most `digits` significant ones after its whole part."""
     if isinstance(value, int) or digits is None:
         return _signed(str(value))
     if value == 0:
@@ -45,9 +45,9 @@ def with_unit(text: str, unit: str) -> str:
 
 
 def _plain(value: float, digits: int, exponent: int) -> str:
+    # A whole part is never rounded to zeros that nobody measured.
     places = max(0, digits - 1 - exponent)
-    rounded = round(value, digits - 1 - exponent)
-    return f"{rounded:.{places}f}"
+    return f"{value:.{places}f}"
 
 
 def _signed(text: str) -> str:
