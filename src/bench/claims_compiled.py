@@ -5,10 +5,6 @@ of [case, values]. The interpreter and the compiler cannot share a process:
 claims.py, which interprets, starts this program beside itself.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -21,6 +17,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from bench.claims_kernel import Edit, kernel_with
+from bench.claims_process import claims_of, print_claims
 from bench.claims_walk import Claim, claim
 from flashwalk import forward
 
@@ -180,25 +177,12 @@ def operations(compiled: Any) -> Counter[str]:
 
 def compiled_claims() -> list[Claim]:
     """The claims of this file, from a process of its own."""
-    # Neither the interpreter nor what records this job's inputs goes along:
-    # every file that the other process reads, this one has read as well.
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "TRITON_INTERPRET" and not name.startswith("CODEWALK_")
-    }
-    command = [sys.executable, "-m", "bench.claims_compiled"]
-    lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return [tuple(json.loads(line)) for line in lines.stdout.splitlines()]
+    return claims_of("bench.claims_compiled")
 
 
 def main() -> None:
-    if os.environ.get("TRITON_INTERPRET"):
-        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
     triton.runtime.driver.set_active(HostDriver())
-    for claims in (shared_memory, same_instructions, multiplications_for_exp):
-        for row in claims():
-            print(json.dumps(row))
+    print_claims((shared_memory, same_instructions, multiplications_for_exp))
 
 
 if __name__ == "__main__":

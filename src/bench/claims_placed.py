@@ -5,11 +5,8 @@
 claims.py, which interprets, starts this program beside itself.
 """
 
-import json
-import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +19,7 @@ from triton.backends.compiler import GPUTarget
 from bench.cases import NHEADS, SEEDS
 from bench.claims_compiled import SM_KIB, HostDriver, compile_launch
 from bench.claims_kernel import kernel_with
+from bench.claims_process import claims_of, print_claims
 from bench.claims_walk import Claim, claim
 from flashwalk import forward
 from flashwalk.forward import tile_for
@@ -136,24 +134,11 @@ def used_registers(compiled: Any) -> int:
 
 def placed_claims() -> list[Claim]:
     """The claims of this file, from a process of its own."""
-    # Neither the interpreter nor what records this job's inputs goes along:
-    # every file that the other process reads, this one has read as well.
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "TRITON_INTERPRET" and not name.startswith("CODEWALK_")
-    }
-    command = [sys.executable, "-m", "bench.claims_placed"]
-    lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return [tuple(json.loads(line)) for line in lines.stdout.splitlines()]
+    return claims_of("bench.claims_placed")
 
 
 def main() -> None:
-    if os.environ.get("TRITON_INTERPRET"):
-        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
-    for claims in (operand_places, at_once):
-        for row in claims():
-            print(json.dumps(row))
+    print_claims((operand_places, at_once))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,7 @@
 
 import contextlib
 import io
-import json
-import os
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +25,7 @@ from bench.claims_compiled import (
     instructions,
 )
 from bench.claims_kernel import kernel_with
+from bench.claims_process import claims_of, print_claims
 from bench.claims_walk import Claim, agree, claim
 from flashwalk import forward
 from flashwalk.forward import Tile
@@ -159,26 +156,15 @@ def kernels_for_lengths() -> Iterator[Claim]:
 
 def compiled_claims() -> list[Claim]:
     """The claims of this file, from a process of its own."""
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "TRITON_INTERPRET" and not name.startswith("CODEWALK_")
-    }
-    command = [sys.executable, "-m", "bench.claims_tiles"]
-    lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return [tuple(json.loads(line)) for line in lines.stdout.splitlines()]
+    return claims_of("bench.claims_tiles")
 
 
 def main() -> None:
-    if os.environ.get("TRITON_INTERPRET"):
-        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
     triton.runtime.driver.set_active(HostDriver())
     triton.knobs.nvidia.dump_ptxas_log = True
     with tempfile.TemporaryDirectory() as folder:
         triton.knobs.cache.dir = folder  # ptxas speaks when it compiles, not later
-        for claims in (tiles, two_kernels, one_division_a_row, kernels_for_lengths):
-            for row in claims():
-                print(json.dumps(row))
+        print_claims((tiles, two_kernels, one_division_a_row, kernels_for_lengths))
 
 
 if __name__ == "__main__":
