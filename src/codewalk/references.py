@@ -26,10 +26,12 @@ from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
 from codewalk.outcomes import Outcome, find_test
 from codewalk.records import MEASURED, Change, Record, Row, Scalar, changes, read_all
-from codewalk.source import SourceTree, Span
+from codewalk.source import SourceFile, SourceTree, Span
 from codewalk.upstream.places import Place, Upstream, read_upstream, upstream_path
 
 SCHEMES = ("src", "result", "figure", "up", "cite", "test")
+# What may stand before the colon of a reference: not what the web has there.
+SCHEME_PATTERN = r"(?!(?:https?|mailto|tel|ftp|data):)[a-z]+"
 _RESERVED = ("x", "y", "by", "table", "device")
 
 
@@ -111,9 +113,13 @@ Reference = Source | Value | Table | Plot | Figure | Place | Paper | Outcome
 
 
 def scheme_of(target: str) -> str:
-    """The scheme of ours that `target` begins with; empty for any other target."""
-    head, colon, _ = target.partition(":")
-    return head if colon and head in SCHEMES else ""
+    """The scheme that `target` begins with; empty for an ordinary link.
+
+    A word that is neither ours nor the web's is one too: whoever wrote `scr:`
+    meant `src:`, and `Library.resolve` says so.
+    """
+    match = re.match(rf"({SCHEME_PATTERN}):", target)
+    return match[1] if match else ""
 
 
 class Library:
@@ -146,7 +152,7 @@ class Library:
         if scheme == "src":
             # First the mark, then the decoding: a name may hold %23.
             path, _, fragment = rest.partition("#")
-            return Source(self.sources.file(unquote(path)).span(unquote(fragment)))
+            return Source(self._source(unquote(path)).span(unquote(fragment)))
         if scheme == "result":
             return self._result(target, optional)
         if scheme == "figure":
@@ -159,6 +165,13 @@ class Library:
             records, jobs = self.records.values(), self.project.jobs.jobs
             return find_test(rest, self.sources, records, jobs, self.changes)
         raise CodewalkError(f"{target}: no such scheme; {nearest(target, SCHEMES)}")
+
+    def _source(self, address: str) -> SourceFile:
+        """The file; only Python files have a page that a chip could lead to."""
+        file = self.sources.file(address)
+        if not file.name.endswith(".py"):
+            raise CodewalkError(f"src:{address}: only Python files have a source page")
+        return file
 
     def changes(self, record: Record) -> tuple[Change, ...]:
         """What has changed since `record` was taken; empty while it is fresh."""

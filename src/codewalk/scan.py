@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codewalk.errors import CodewalkError
-from codewalk.references import SCHEMES
+from codewalk.references import SCHEME_PATTERN
 
-_SCHEME = "|".join(SCHEMES)
+_SCHEME = SCHEME_PATTERN
 _REFERENCE = re.compile(
     rf"\]\(\s*(?:<((?:{_SCHEME}):[^>\n]*)>|((?:{_SCHEME}):[^)\s]*))"
     r"(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)(?:\{:?([^}\n]*)\})?"

@@ -124,6 +124,7 @@ def make_project(root: Path) -> Project:
         "pyproject.toml": '[tool.codewalk]\ndevice = "gpu-one"\n',
         "src/demo/kernel.py": KERNEL,
         "src/demo/other.py": "def other():\n    # [only] Here.\n    return 1\n",
+        "src/demo/notes.txt": "no code\n",
         "tests/test_demo.py": "def test_demo():\n    assert True\n",
         "docs/jobs.toml": JOBS,
         "docs/figures/walk.svg": FIGURE,

@@ -255,6 +255,7 @@ def test_figure(render) -> None:
             3,
             "a value stands in a line",
         ),
+        ("a [x](scr:demo/kernel.py#loop)", 1, "no such scheme; nearest: .*src"),
         ("[x](figure:walk)", 1, "stands alone in its paragraph, as an image"),
         (f'![x]({LOOP}){{ mark="zz" }}', 1, "do not use that name"),
         (f'![x]({LOOP}){{ context="9" }}', 1, "expected 0 to 3"),

@@ -28,7 +28,9 @@ def library(project: Project) -> Library:
 def test_schemes() -> None:
     assert scheme_of("src:a.py") == "src"
     assert scheme_of("https://a") == ""
-    assert scheme_of("srcs:a") == ""
+    assert scheme_of("scr:a") == "scr"
+    assert scheme_of("mailto:a@example.org") == ""
+    assert scheme_of("page.md") == ""
     assert scheme_of("src") == ""
 
 
@@ -158,6 +160,8 @@ def test_figure_has_the_words_of_the_language(library: Library) -> None:
         ("result:speed?x=impl&y=tflops&by=n", "is no number"),
         ("result:facts?claim=walk&table=block,mm", r"no column 'mm'; nearest: m"),
         ("figure:wlk", "nearest: walk"),
+        ("scr:demo/kernel.py#loop", r"no such scheme; nearest: .*src"),
+        ("src:demo/notes.txt", "only Python files have a source page"),
     ],
 )
 def test_errors(library: Library, target: str, message: str) -> None:

@@ -106,11 +106,11 @@ def test_code_in_fences_comments_and_inline_is_no_reference(
 
 
 def test_an_address_is_kept_as_the_page_means_it(project: Project, page: Path) -> None:
-    (project.root / "src/demo/a b.txt").write_text("one\n")
-    page.write_text("# A { #a }\n\n[x](<src:demo/a%20b.txt>)\n")
+    (project.root / "src/demo/a b.py").write_text("one\n")
+    page.write_text("# A { #a }\n\n[x](<src:demo/a%20b.py>)\n")
     say(project, "en/page#a")
-    (project.root / "src/demo/a b.txt").write_text("two\n")
-    assert kinds(project) == {"en/page#a": [("changed", "demo/a b.txt")]}
+    (project.root / "src/demo/a b.py").write_text("two\n")
+    assert kinds(project) == {"en/page#a": [("changed", "demo/a b.py")]}
 
 
 def test_sections_that_no_review_could_name(project: Project, page: Path) -> None:
