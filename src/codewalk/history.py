@@ -1,9 +1,10 @@
 """When something in a file became what it is, as git remembers it."""
 
-import subprocess
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+
+from codewalk.git import git
 
 UNKNOWN = "unknown"
 
@@ -19,12 +20,12 @@ def when_changed(
     The ISO date of the commit after which it was no longer `recorded`; "" where
     the change is in no commit, UNKNOWN where git cannot tell.
     """
-    head = (_git(root, "rev-parse", "--verify", "HEAD") or b"").decode().strip()
+    head = (git(root, "rev-parse", "--verify", "HEAD") or b"").decode().strip()
     if not head:
         return UNKNOWN
     if digest(_blob(root, head, path)) != now:
         return ""
-    if _git(root, "rev-parse", "--is-shallow-repository") != b"false\n":
+    if git(root, "rev-parse", "--is-shallow-repository") != b"false\n":
         return UNKNOWN
     day = UNKNOWN
     for commit, date in _log(root, head, path):
@@ -39,26 +40,11 @@ def when_changed(
 def _log(root: Path, head: str, path: str) -> tuple[tuple[str, str], ...]:
     """The commits up to `head` that touched a file, newest first, with their days."""
     words = ("-c", "log.showSignature=false", "log", "--format=%H %cs", head)
-    lines = (_git(root, *words, "--", path) or b"").decode().splitlines()
+    lines = (git(root, *words, "--", path) or b"").decode().splitlines()
     return tuple((line.split()[0], line.split()[1]) for line in lines)
 
 
 @lru_cache(maxsize=1024)
 def _blob(root: Path, commit: str, path: str) -> bytes | None:
     """A file as it was in a commit, None where it was not."""
-    return _git(root, "cat-file", "blob", f"{commit}:./{path}")
-
-
-def _git(root: Path, *words: str) -> bytes | None:
-    """What git says; None where it fails or is not there."""
-    try:
-        done = subprocess.run(
-            ["git", "--literal-pathspecs", *words],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout
+    return git(root, "cat-file", "blob", f"{commit}:./{path}")

@@ -136,11 +136,12 @@ class _Resolver(Treeprocessor):
     def run(self, root: Element) -> None:
         reading = self.extension.reading
         sections = list(_sections(root))
+        embeds = [_embedded(section, reading) for section in sections]
         if reading.walk:
-            embeds = [(s[0], _embedded(s, reading)) for s in sections if s]
-            reading.page.walk = walk.anchors(embeds)
-        for section in sections:
-            embedded = [e.span.file.path for e in _embedded(section, reading)]
+            heads = [(s[0], e) for s, e in zip(sections, embeds, strict=True) if s]
+            reading.page.walk = walk.anchors(heads)
+        for section, found in zip(sections, embeds, strict=True):
+            embedded = [source.span.file.path for source in found]
             reading.page.prints_source = True
             for top in section:
                 self._resolve_below(root, top, embedded)

@@ -221,17 +221,19 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
     ) -> None:
         project = self.project
         folders = [*project.sources.values(), project.results, project.figures]
-        for name in (*folders, project.jobs_path, "pyproject.toml"):
-            if (project.root / name).exists():
-                server.watch(str(project.root / name))
-        if reviews_path(project).is_file():
-            server.watch(str(reviews_path(project)))
-        for path in (upstream_path(project), papers_path(project)):
+        files = [project.jobs_path, "pyproject.toml"]
+        watched = [
+            *(project.root / name for name in (*folders, *files)),
+            *(reviews_path(project), upstream_path(project), papers_path(project)),
+            *(
+                d
+                for d in map(Path, config.theme.dirs)
+                if d.is_relative_to(project.root)
+            ),
+        ]
+        for path in watched:
             if path.exists():
                 server.watch(str(path))
-        for folder in config.theme.dirs:
-            if Path(folder).is_relative_to(project.root):
-                server.watch(folder)
 
     def _add_source(self, files: Files, config: MkDocsConfig, file: SourceFile) -> None:
         """The page of a source file; in a preview, as it was where it is the same."""

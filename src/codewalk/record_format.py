@@ -68,14 +68,7 @@ class Record:
 
 def parse_record(text: str) -> Record:
     """The record that a file holds."""
-    table = _expect(strict_json(text), dict, "the record")
-    schema = table.get("schema")
-    if type(schema) is not int or schema < 1:
-        raise ValueError(f"no schema number, got {schema!r}")
-    if schema > SCHEMA:
-        raise ValueError(
-            f"written by a newer codewalk (schema {schema}; this one reads {SCHEMA})"
-        )
+    table = versioned_table(text, SCHEMA, "the record")
     _check_keys(table, _KEYS, required=_KEYS)
     return _record(table)
 
@@ -131,6 +124,19 @@ def _list(items: Sequence[str]) -> str:
 
 def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def versioned_table(text: str, newest: int, what: str) -> dict[str, Any]:
+    """The object that a stored file holds, its schema no newer than `newest`."""
+    table: dict[str, Any] = _expect(strict_json(text), dict, what)
+    schema = table.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise ValueError(f"no schema number, got {schema!r}")
+    if schema > newest:
+        raise ValueError(
+            f"written by a newer codewalk (schema {schema}; this one reads {newest})"
+        )
+    return table
 
 
 def strict_json(text: str) -> Any:

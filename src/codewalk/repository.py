@@ -1,10 +1,11 @@
 """What git knows of the tree that is being built."""
 
-import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
+
+from codewalk.git import git
 
 
 @dataclass(frozen=True)
@@ -26,25 +27,16 @@ class Repository:
     @cached_property
     def commit(self) -> str:
         """The commit that is checked out; empty without git."""
-        return (self._git("rev-parse", "HEAD") or "").strip()
-
-    @cached_property
-    def date(self) -> str:
-        """The day of that commit, as ISO 8601; empty without git."""
-        return (self._git("log", "-1", "--format=%cs") or "").strip()
+        return self._git("rev-parse", "HEAD").strip()
 
     @cached_property
     def _shallow(self) -> bool:
-        return (
-            self._git("rev-parse", "--is-shallow-repository") or ""
-        ).strip() == "true"
+        return (self._git("rev-parse", "--is-shallow-repository")).strip() == "true"
 
     @cached_property
     def _edited(self) -> frozenset[str]:
         """Paths that differ from the commit, or that git does not know."""
-        listing = (
-            self._git("status", "--porcelain", "-z", "--no-renames", "-uall") or ""
-        )
+        listing = self._git("status", "--porcelain", "-z", "--no-renames", "-uall")
         return frozenset(entry[3:] for entry in listing.split("\0") if entry)
 
     def permalink(self, path: str, start: int, end: int) -> Permalink:
@@ -60,14 +52,6 @@ class Repository:
         place = f"{quote(path)}#L{start}-L{end}"
         return Permalink(f"{self.address}/blob/{self.commit}/{place}")
 
-    def _git(self, *words: str) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(self.root), *words],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            return None
-        return done.stdout
+    def _git(self, *words: str) -> str:
+        """What git says as text; empty where it says nothing."""
+        return (git(self.root, *words) or b"").decode()

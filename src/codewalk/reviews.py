@@ -15,7 +15,7 @@ from typing import Any
 
 from codewalk.config import Project
 from codewalk.errors import CodewalkError
-from codewalk.record_format import strict_json
+from codewalk.record_format import versioned_table
 from codewalk.stored import replace
 
 SCHEMA = 1
@@ -93,14 +93,7 @@ def format_reviews(reviews: Reviews) -> str:
 
 def parse_reviews(text: str) -> dict[str, Review]:
     """The reviews that a file's text holds; a ValueError says what is malformed."""
-    table = _expect(strict_json(text), dict, "the reviews")
-    schema = table.get("schema")
-    if type(schema) is not int or schema < 1:
-        raise ValueError(f"no schema number, got {schema!r}")
-    if schema > SCHEMA:
-        raise ValueError(
-            f"written by a newer codewalk (schema {schema}; this one reads {SCHEMA})"
-        )
+    table = versioned_table(text, SCHEMA, "the reviews")
     _only(table, {"schema", "sections"}, "the reviews")
     sections = _expect(table.get("sections"), dict, "sections")
     return {key: _review(value, key) for key, value in sections.items()}

@@ -17,16 +17,16 @@ class Links:
     def source(self, address: str, start: int = 0, end: int = 0) -> str:
         """To a source page, or to lines on it."""
         fragment = f"#{line_anchor(start, end)}" if start else ""
-        return self._to(source_page(address)) + fragment
+        return self.to(source_page(address)) + fragment
 
     def record(self, device: str, job: str, row: int | None = None) -> str:
         """To a record, or to a row of it."""
         fragment = "" if row is None else f"#{row_anchor(row)}"
-        return self._to(record_page(device, job)) + fragment
+        return self.to(record_page(device, job)) + fragment
 
     def references(self, anchor: str) -> str:
         """To an entry of the references page."""
-        return f"{self._to(REFERENCES)}#{anchor}"
+        return f"{self.to(REFERENCES)}#{anchor}"
 
     def section(self, url: str, anchor: str) -> str:
         """To a section of a page, given by the page's address."""
@@ -34,9 +34,6 @@ class Links:
 
     def to(self, address: str) -> str:
         """To a page, given by its address from the site's root."""
-        return self._to(address)
-
-    def _to(self, address: str) -> str:
         here = self.page if self.page.endswith("/") else posixpath.dirname(self.page)
         relative = posixpath.relpath("/" + address, "/" + here)
         return quote(relative) + "/"
