@@ -1,0 +1,86 @@
+"""The host's part that every kernel with TMA and warpgroups has in common."""
+
+import functools
+import math
+
+import torch
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+_DTYPES = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
+# A tile's columns in shared memory; the TMA fills up with zeros.
+_PADDED_DIMS = (64, 128, 256)
+
+
+def refusal(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, softmax_scale: float
+) -> str | None:
+    """Why these kernels cannot take the arguments; None where they can."""
+    if q.dtype not in _DTYPES:
+        return f"it multiplies fp16 and bf16, not {str(q.dtype)[6:]}"
+    if q.shape[3] % 8:
+        return f"the TMA writes rows of 16 bytes, and head_dim is {q.shape[3]}"
+    if softmax_scale <= 0:
+        # The largest score is searched before it is scaled.
+        return f"its maximum needs a positive softmax_scale, not {softmax_scale}"
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.data_ptr() % 16:
+            return f"the TMA reads from addresses that 16 divides, {name} has another"
+        for size, stride in zip(x.shape[:3], x.stride()[:3], strict=True):
+            if size > 1 and (stride % 8 or stride == 0):
+                return f"the TMA strides by 16 bytes, {name} has {x.stride()}"
+    return None
+
+
+def without_empty_rows(
+    q: torch.Tensor, k: torch.Tensor, out: torch.Tensor, lse: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """q, out and lse of the rows that see a key under a causal mask.
+
+    The others, which come first, are filled: 0 and −inf.
+    """
+    empty = q.shape[2] - k.shape[2]
+    if empty <= 0:
+        return q, out, lse
+    out[:, :, :empty] = 0.0
+    lse[:, :, :empty] = -math.inf
+    return q[:, :, empty:], out[:, :, empty:], lse[:, :, empty:]
+
+
+def padded_dim(head_dim: int) -> int:
+    """The columns of a tile for this head dim."""
+    return min(limit for limit in _PADDED_DIMS if head_dim <= limit)
+
+
+@functools.cache
+def multiprocessors(device: torch.device) -> int:
+    """How many multiprocessors the device has."""
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+@functools.cache
+def _layout(rows: int, head_dim: int, dtype: torch.dtype) -> gl.NVMMASharedLayout:
+    """How a tile lies in shared memory: swizzled, as the products read it."""
+    return gl.NVMMASharedLayout.get_default_for([1, 1, rows, head_dim], _DTYPES[dtype])
+
+
+def describe(x: torch.Tensor, rows: int, head_dim: int) -> TensorDescriptor:
+    """What the TMA must know of x to move tiles of (rows, head_dim).
+
+    It reads zeros beyond the end of any axis, and writes nothing there: a tile
+    never meets another head's rows, nor the memory beside a view. A tile may
+    begin before row 0 when it is read, but not when it is written: on an H200
+    that is an illegal instruction.
+    """
+    # An axis of size 1 may have any stride, of which the TMA would complain.
+    strides = [
+        stride if size > 1 else 8
+        for size, stride in zip(x.shape[:3], x.stride()[:3], strict=True)
+    ]
+    return TensorDescriptor(
+        x,
+        list(x.shape),
+        [*strides, 1],
+        [1, 1, rows, head_dim],
+        _layout(rows, head_dim, x.dtype),
+    )

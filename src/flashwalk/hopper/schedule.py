@@ -1,0 +1,129 @@
+"""Which thread block computes which tiles, and in which order.
+
+One thread block per multiprocessor lives for the whole launch and walks a list
+of tiles. The lists are made on the host, once a shape: a tile goes to the thread
+block that would be free first, as if all ran in step. Causal tiles are of unequal
+length, so the longest come first (longest processing time first, Graham 1969),
+a few heads at a time, so that the keys and values in use stay in the L2 cache.
+"""
+
+import functools
+import heapq
+from typing import NamedTuple
+
+import torch
+
+# Keys and values of the heads in progress may take this much of L2 (50 MB on an
+# H200). Twice and half as much were measured to be alike, all heads at once slower.
+_L2_BYTES = 32e6
+# Starting and ending a tile takes about as long as this many blocks of keys.
+_TILE_COST = 0.7
+# Rows of one warpgroup. Tiles end at a multiple of it.
+ROWS = 64
+
+
+class Tiling(NamedTuple):
+    """What the order of the tiles depends on.
+
+    heads: batch * nheads. row_end: where the last tile of a head ends, at or
+    after the last query. block_m: rows of a tile. keys_after: how many more
+    keys than its number a row sees; None where every row sees all.
+    """
+
+    heads: int
+    row_end: int
+    seqlen_k: int
+    block_m: int
+    block_n: int
+    keys_after: int | None
+    heads_at_once: int
+
+    @classmethod
+    def of(
+        cls,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        causal: bool,
+        *,
+        block_m: int,
+        block_n: int,
+    ) -> "Tiling":
+        """The tiling of q, (batch, nheads, seqlen_q, head_dim), on the keys k."""
+        batch, nheads, seqlen_q, head_dim = q.shape
+        nheads_k, seqlen_k = k.shape[1:3]
+        return cls(
+            heads=batch * nheads,
+            row_end=seqlen_q + -seqlen_q % ROWS,
+            seqlen_k=seqlen_k,
+            block_m=block_m,
+            block_n=block_n,
+            keys_after=seqlen_k - seqlen_q if causal else None,
+            heads_at_once=heads_in_l2(seqlen_k, head_dim, nheads // nheads_k)
+            if causal
+            else 1,
+        )
+
+    @property
+    def tiles_per_head(self) -> int:
+        """Counted from the end: the first one may begin before row 0."""
+        return -(-self.row_end // self.block_m)
+
+    def cost(self, tile: int) -> float:
+        """Blocks of keys that the tile-th tile of a head sees, and a constant."""
+        keys = self.seqlen_k
+        if self.keys_after is not None:
+            end = self.row_end - (self.tiles_per_head - 1 - tile) * self.block_m
+            keys = min(keys, end + self.keys_after)
+        share = 1.0
+        if tile == 0 and self.row_end % self.block_m:
+            # Fewer warpgroups, which then hide less of each other's work.
+            share = 0.4 + 0.6 * (self.row_end % self.block_m) / self.block_m
+        return -(-keys // self.block_n) * share + _TILE_COST
+
+
+def heads_in_l2(seqlen_k: int, head_dim: int, group_size: int) -> int:
+    """How many query heads to work on at once: a power of two of key heads."""
+    key_heads = max(1, int(_L2_BYTES / (2 * 2 * seqlen_k * head_dim)))
+    return group_size << (key_heads.bit_length() - 1)
+
+
+def plan(tiling: Tiling, thread_blocks: int) -> tuple[list[int], list[int]]:
+    """(tiles, starts): thread block p walks tiles[starts[p]:starts[p + 1]].
+
+    A tile is head * tiles_per_head + its number in the head.
+    """
+    runs: list[list[int]] = [[] for _ in range(thread_blocks)]
+    free = [(0.0, p) for p in range(thread_blocks)]
+    costs = [tiling.cost(m) for m in range(tiling.tiles_per_head)]
+    for group in range(0, tiling.heads, tiling.heads_at_once):
+        heads = range(group, min(tiling.heads, group + tiling.heads_at_once))
+        for m in reversed(range(tiling.tiles_per_head)):
+            for head in heads:
+                busy, p = free[0]
+                runs[p].append(head * tiling.tiles_per_head + m)
+                heapq.heapreplace(free, (busy + costs[m], p))
+    starts = [0]
+    for run in runs:
+        starts.append(starts[-1] + len(run))
+    return [tile for run in runs for tile in run], starts
+
+
+@functools.lru_cache(maxsize=256)
+def plan_on_device(
+    tiling: Tiling, thread_blocks: int, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The plan as two int32 tensors on the device.
+
+    Raises RuntimeError while a CUDA graph is being captured, where nothing can
+    be copied from the host: run the shape once before.
+    """
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            "the order of the tiles of this shape must be copied to the GPU before "
+            "a CUDA graph is captured: call attention once with it, then capture"
+        )
+    tiles, starts = plan(tiling, thread_blocks)
+    return (
+        torch.tensor(tiles, dtype=torch.int32, device=device),
+        torch.tensor(starts, dtype=torch.int32, device=device),
+    )
