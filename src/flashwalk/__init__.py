@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flashwalk.attention import attention
+    from flashwalk.choice import Choice, explain
     from flashwalk.reference import attention_ref
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "attention", "attention_ref"]
+__all__ = ["Choice", "__version__", "attention", "attention_ref", "explain"]
 
 _HOMES = {
+    "Choice": "flashwalk.choice",
     "attention": "flashwalk.attention",
     "attention_ref": "flashwalk.reference",
+    "explain": "flashwalk.choice",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Literal, overload
 import torch
 import triton
 
-from flashwalk import forward
+from flashwalk import choice
 from flashwalk.arguments import check_flag, check_tensors, resolve_scale
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -69,6 +69,7 @@ def attention(
     FlashAttention-2's forward (Dao 2023, arXiv:2307.08691, algorithm 1). There
     is no backward yet, so inputs that require gradients are refused while
     gradients are on. Equal inputs give bitwise equal outputs on one device.
+    `flashwalk.explain` says which kernel runs, and why.
 
     Args:
         q: (batch, nheads, seqlen_q, head_dim); fp16, bf16 or fp32; on a GPU,
@@ -118,7 +119,7 @@ def attention(
     # Triton launches on the current device; q may be on another one. For a
     # CPU tensor (under the interpreter) the index is None: no change.
     with torch.cuda.device(q.device.index if q.is_cuda else -1):
-        forward.launch(q, k, v, out, lse, causal=causal, softmax_scale=scale)
+        choice.launch(q, k, v, out, lse, causal=causal, softmax_scale=scale)
     return (out, lse) if return_lse else out
 
 
@@ -127,8 +128,7 @@ def _check_device(q: torch.Tensor) -> None:
     if q.dtype not in _DTYPES:
         names = ", ".join(str(dtype) for dtype in _DTYPES)
         raise ValueError(f"q must be one of {names}, got {q.dtype}")
-    # What counts is how the kernel was made when it was imported.
-    interpreted = not isinstance(forward._attn_fwd, triton.runtime.JITFunction)
+    interpreted = choice.is_interpreted()
     if not (q.is_cuda or (interpreted and q.device.type == "cpu")):
         raise ValueError(
             "q must be on a GPU, or on the CPU with TRITON_INTERPRET=1 set before "
