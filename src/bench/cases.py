@@ -36,8 +36,9 @@ class Case:
 
     def __str__(self) -> str:
         mask = "causal" if self.causal else "full"
+        keys = "" if self.seqlen_k == self.seqlen_q else f" on {self.seqlen_k}"
         return (
-            f"B{self.batch} H{self.nheads} S{self.seqlen_q} D{self.head_dim} "
+            f"B{self.batch} H{self.nheads} S{self.seqlen_q}{keys} D{self.head_dim} "
             f"{self.dtype} {mask}"
         )
 
@@ -52,6 +53,32 @@ SEEDS = {
 def forward_cases(head_dim: int) -> list[Case]:
     """Equal tokens at each length, then the seed's own size; full and causal."""
     return list(_with_and_without_mask(_sizes(head_dim)))
+
+
+def other_cases() -> list[Case]:
+    """Sizes that no tile was chosen on, and grouped heads; full and causal.
+
+    Lengths that no tile divides, a head dim between two powers of two, fewer
+    queries than keys, and 32 query heads on 8 key heads.
+    """
+    grouped = Case(4, 32, 8, 4096, 4096, 128, "bf16", causal=False)
+    square = replace(SEEDS[128], nheads=16, nheads_k=16)
+    sizes = [
+        grouped,
+        *(
+            replace(square, batch=TOKENS // n, seqlen_q=n, seqlen_k=n)
+            for n in (1000, 3072, 5000)
+        ),
+        replace(square, batch=4, seqlen_q=4096, seqlen_k=4096, head_dim=96),
+        replace(square, batch=4, seqlen_q=2048),
+    ]
+    return list(_with_and_without_mask(iter(sizes)))
+
+
+def ladder_cases() -> list[Case]:
+    """Where every rung of the ladder is measured: a size for each head dim."""
+    wide = Case(4, 8, 8, 4096, 4096, 256, "bf16", causal=False)
+    return list(_with_and_without_mask(iter((SEEDS[64], SEEDS[128], wide))))
 
 
 def _sizes(head_dim: int) -> Iterator[Case]:

@@ -1,8 +1,10 @@
-"""The job forward-d64, -d128, -d256: our forward beside others'.
+"""The jobs forward-d64, -d128, -d256 and -other: our forward beside others'.
 
     python -m bench.forward_speed --head-dim 128
+    python -m bench.forward_speed --other
 
-One head dim a job, so that all that is compared is measured in one run.
+One head dim a job, so that all that is compared is measured in one run. The sizes
+that no tile was chosen on stand in a job of their own, beside the fastest alone.
 """
 
 import argparse
@@ -14,24 +16,31 @@ import torch
 
 from bench import job
 from bench.accuracy import Judge, make_inputs
-from bench.cases import NHEADS, Case, forward_cases
-from bench.implementations import IMPLEMENTATIONS, Implementation
+from bench.cases import NHEADS, Case, forward_cases, other_cases
+from bench.implementations import IMPLEMENTATIONS, RIVALS, Implementation
 from bench.measure import Contender, Machine, cuda_machine, measure
 from bench.rows import Columns, Rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--head-dim", type=int, choices=NHEADS, required=True)
-    head_dim = parser.parse_args().head_dim
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--head-dim", type=int, choices=NHEADS)
+    which.add_argument("--other", action="store_true")
+    chosen = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("bench.forward_speed needs a CUDA device")
     machine = cuda_machine()
+    cases = other_cases() if chosen.other else forward_cases(chosen.head_dim)
+    names = ("flashwalk", *RIVALS) if chosen.other else tuple(IMPLEMENTATIONS)
     measure_one = partial(
-        measure_case, implementations=IMPLEMENTATIONS, machine=machine, device="cuda"
+        measure_case,
+        implementations={name: IMPLEMENTATIONS[name] for name in names},
+        machine=machine,
+        device="cuda",
     )
     with Rows.open() as rows:
-        job.run(rows, forward_cases(head_dim), measure_one, columns, machine)
+        job.run(rows, cases, measure_one, columns, machine)
 
 
 def measure_case(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
@@ -18,12 +19,36 @@ import flashwalk
 from bench.accuracy import Inputs, causal_mask, naive_attention
 from bench.cases import Case
 from bench.measure import Call, Unsupported
+from flashwalk import forward
 
 Implementation = Callable[[Case, Inputs], Call]
 
 
 def ours(case: Case, inputs: Inputs) -> Call:
     return Call(lambda: flashwalk.attention(*inputs, causal=case.causal))
+
+
+def teaching(case: Case, inputs: Inputs) -> Call:
+    """The kernel that the chapters on the forward walk through."""
+    return launched(forward, case, inputs)
+
+
+def launched(kernel: Any, case: Case, inputs: Inputs) -> Call:
+    """One of our kernels by its module, with its outputs made anew as users' are."""
+    refusal = getattr(kernel, "refusal", None)
+    if refusal and (reason := refusal(*inputs, case.softmax_scale)):
+        raise Unsupported(reason)
+
+    def run() -> Tensor:
+        q = inputs.q
+        out = torch.empty_like(q, memory_format=torch.contiguous_format)
+        lse = torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
+        kernel.launch(
+            *inputs, out, lse, causal=case.causal, softmax_scale=case.softmax_scale
+        )
+        return out
+
+    return Call(run)
 
 
 def naive(case: Case, inputs: Inputs) -> Call:
@@ -144,6 +169,7 @@ def _require_square(case: Case) -> None:
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
     "flashwalk": ours,
+    "teaching": teaching,
     "naive": naive,
     "fa2": fa2,
     "cudnn": cudnn,
@@ -151,3 +177,6 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "fa3": fa3,
     "fa4": fa4,
 }
+
+# The fastest that people can call: what ours is held against.
+RIVALS = ("fa2", "cudnn", "fa3", "fa4")

@@ -3,8 +3,9 @@
     python -m bench.traffic
 
 Nsight Compute reads the memory controllers' counters while a child process,
-bench.traffic_target, makes one call of the naive version and one of ours. How it
-is asked to:
+bench.traffic_target, makes one call of the naive version, and another one call of
+each rung of the ladder; and how long the tensor cores were at work, as a share of
+the kernel's time. How it is asked to:
 
 - `--cache-control none`. By default it empties the caches before each kernel.
   For one kernel that is a fair start, but among several it hides what really
@@ -32,17 +33,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from flashwalk.ladder import RUNGS
 
 from bench.cases import Case
 from bench.measure import Unmeasured, Values
 from bench.rows import Columns, Rows
-from bench.traffic_target import CALLS, CASE, SWEEP_KERNEL
+from bench.traffic_target import CASE, SWEEP_KERNEL
 from flashwalk.forward import Tile, tile_for
 
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
+# In per cent of all cycles, over all multiprocessors.
+TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 # Where NVIDIA's packages put it when it is not on the path.
 PLACES = ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda/bin/ncu")
-SECONDS = 80  # for one implementation: two of them stay below three minutes
+SECONDS = 150  # for one run of the profiler; there are two
 
 MIB = 2**20
 _UNITS = {"byte": 1, "Kbyte": 10**3, "Mbyte": 10**6, "Gbyte": 10**9, "Tbyte": 10**12}
@@ -53,11 +57,15 @@ _FORBIDDEN = re.compile(
 
 
 class Kernel(NamedTuple):
-    """One launch, and the bytes that device memory moved during it."""
+    """One launch, the bytes that device memory moved, and the tensor cores' share.
+
+    tensor: per cent of the launch's cycles.
+    """
 
     name: str
     read: float
     written: float
+    tensor: float
 
 
 class NoCounters(Exception):
@@ -68,30 +76,35 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("bench.traffic needs a CUDA device")
     with Rows.open() as rows:
-        for impl in CALLS:
-            outcome = measured(impl)
-            print(impl, outcome, file=sys.stderr)
-            if isinstance(outcome, Unmeasured):
-                rows.unmeasured(columns(impl), *outcome)
-            else:
-                rows.measured(columns(impl), outcome)
+        for names in (("naive",), tuple(RUNGS)):
+            for name, outcome in measured(names).items():
+                print(name, outcome, file=sys.stderr)
+                if isinstance(outcome, Unmeasured):
+                    rows.unmeasured(columns(name), *outcome)
+                else:
+                    rows.measured(columns(name), outcome)
 
 
-def measured(impl: str) -> Values | Unmeasured:
+def measured(names: Sequence[str]) -> dict[str, Values | Unmeasured]:
+    """What one run of the profiler found of each of these, or why it did not."""
     try:
-        kernels = read_report(profile(find_ncu(), impl))
-        return {**moved(kernels), **derived(impl, CASE)}
+        calls = by_call(read_report(profile(find_ncu(), names)), len(names))
+        return {
+            name: {**moved(kernels), **derived(name, CASE)}
+            for name, kernels in zip(names, calls, strict=True)
+        }
     except NoCounters as error:
-        return Unmeasured("unsupported", str(error))
+        why = Unmeasured("unsupported", str(error))
     except subprocess.TimeoutExpired:
-        return Unmeasured("failed", f"ncu took longer than {SECONDS} s")
+        why = Unmeasured("failed", f"ncu took longer than {SECONDS} s")
     except (RuntimeError, ValueError, OSError) as error:
-        return Unmeasured("failed", _one_line(f"{type(error).__name__}: {error}"))
+        why = Unmeasured("failed", _one_line(f"{type(error).__name__}: {error}"))
+    return dict.fromkeys(names, why)
 
 
-def columns(impl: str) -> Columns:
+def columns(name: str) -> Columns:
     return {
-        "impl": impl,
+        "impl" if name == "naive" else "rung": name,
         "batch": CASE.batch,
         "nheads": CASE.nheads,
         "seqlen_q": CASE.seqlen_q,
@@ -120,11 +133,11 @@ def _version(path: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"\d+", path)]
 
 
-def ncu_words(ncu: str, report: Path, impl: str) -> list[str]:
+def ncu_words(ncu: str, report: Path, names: Sequence[str]) -> list[str]:
     """The command line; why so is said at the top of this file."""
     return [
         ncu,
-        *("--metrics", f"{READ},{WRITTEN}"),
+        *("--metrics", f"{READ},{WRITTEN},{TENSOR}"),
         *("--profile-from-start", "off"),
         *("--target-processes", "application-only"),
         *("--cache-control", "none"),
@@ -132,18 +145,18 @@ def ncu_words(ncu: str, report: Path, impl: str) -> list[str]:
         *("--replay-mode", "application"),
         *("--csv", "--page", "raw", "--print-units", "base"),
         *("--log-file", str(report)),
-        *(sys.executable, "-m", "bench.traffic_target", impl),
+        *(sys.executable, "-m", "bench.traffic_target", *names),
     ]
 
 
-def profile(ncu: str, impl: str) -> str:
+def profile(ncu: str, names: Sequence[str]) -> str:
     """The profiler's report. Raises NoCounters, or RuntimeError with its reason."""
     with tempfile.TemporaryDirectory(prefix="traffic-") as name:
         report, output = Path(name) / "report.csv", Path(name) / "output.txt"
         with output.open("wb") as file:
             # Into a file: a pipe would stay open in what a killed ncu leaves.
             done = subprocess.run(
-                ncu_words(ncu, report, impl),
+                ncu_words(ncu, report, names),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -191,7 +204,7 @@ def read_report(text: str) -> list[Kernel]:
     if not headers or len(table) < headers[0] + 3:
         raise ValueError(f"no kernel in the profiler's report: {_one_line(text)}")
     columns, units, *launches = table[headers[0] :]
-    for name in (READ, WRITTEN):
+    for name in (READ, WRITTEN, TENSOR):
         if name not in columns:
             raise ValueError(f"the profiler's report has no column {name}: {columns}")
     return list(_kernels(columns, units, launches))
@@ -206,18 +219,38 @@ def _kernels(
         read, written = (
             _bytes(cell[name], unit[name], name) for name in (READ, WRITTEN)
         )
-        yield Kernel(cell["Kernel Name"], read, written)
+        tensor = _number(cell[TENSOR], TENSOR)
+        yield Kernel(cell["Kernel Name"], read, written, tensor)
 
 
 def _bytes(number: str, unit: str, column: str) -> float:
     """A cell in bytes: '100,663,296' of 'byte', '100.66' of 'Mbyte'."""
+    if unit not in _UNITS:
+        raise ValueError(f"{column}: expected bytes, got {number!r} {unit!r}")
+    return _number(number, column) * _UNITS[unit]
+
+
+def _number(text: str, column: str) -> float:
     try:
-        return float(number.replace(",", "")) * _UNITS[unit]
-    except (ValueError, KeyError):
-        raise ValueError(f"{column}: expected bytes, got {number!r} {unit!r}") from None
+        return float(text.replace(",", ""))
+    except ValueError:
+        raise ValueError(f"{column}: expected a number, got {text!r}") from None
 
 
 # --- What it amounts to ---
+
+
+def by_call(kernels: Sequence[Kernel], calls: int) -> list[list[Kernel]]:
+    """The kernels of each call; a sweep ends each of them and belongs to it."""
+    parts: list[list[Kernel]] = [[]]
+    for kernel in kernels:
+        parts[-1].append(kernel)
+        if _is_sweep(kernel):
+            parts.append([])
+    if parts.pop() or len(parts) != calls:
+        names = [kernel.name for kernel in kernels]
+        raise ValueError(f"expected {calls} calls, each with a sweep, got {names}")
+    return parts
 
 
 def moved(kernels: Sequence[Kernel]) -> Values:
@@ -236,6 +269,8 @@ def moved(kernels: Sequence[Kernel]) -> Values:
         "moved_mib": _mib(read + written),
         "floor_mib": _mib(floor_bytes(CASE)),
         "ratio": _short((read + written) / floor_bytes(CASE)),
+        # One kernel: the product and the softmax of the naive version are several.
+        **({"tensor_share": _short(own[0].tensor)} if len(own) == 1 else {}),
     }
 
 
@@ -243,14 +278,16 @@ def _is_sweep(kernel: Kernel) -> bool:
     return kernel.name.startswith(SWEEP_KERNEL)
 
 
-def derived(impl: str, case: Case) -> Values:
+def derived(name: str, case: Case) -> Values:
     """What arithmetic says beside the counters, in MiB."""
-    if impl == "naive":
+    if name == "naive":
         passes = score_bytes(case) * 4 + input_bytes(case) + output_bytes(case)
         return {
             "derived_mib": _mib(passes),
             "scaling_mib": _mib(2 * score_bytes(case)),
         }
+    if name != "forward":
+        return {}
     tile = tile_for(case.head_dim, torch.float16)
     return {"issued_mib": _mib(issued_bytes(case, tile))}
 

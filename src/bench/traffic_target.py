@@ -1,6 +1,7 @@
-"""What the job traffic profiles: one call of one implementation, from a cold cache.
+"""What the job traffic profiles: one call of each implementation, from a cold cache.
 
-    python -m bench.traffic_target flashwalk
+    python -m bench.traffic_target naive
+    python -m bench.traffic_target forward two_loops hopper
 
 bench.traffic starts it under Nsight Compute, which counts only between the start
 and the stop below. It runs without a profiler too, and then shows nothing.
@@ -12,16 +13,18 @@ and the stop below. It runs without a profiler too, and then shows nothing.
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from flashwalk.ladder import rung
 from torch import Tensor
 
 from bench.accuracy import Inputs, make_inputs, naive_attention
 from bench.cases import SEEDS
-from flashwalk.attention import attention
+from bench.implementations import launched
 
 CASE = replace(SEEDS[64], causal=False)
 
@@ -33,15 +36,15 @@ _BLOCK = 4096  # elements a program
 _ELEMENT = 4  # bytes
 
 
-def ours(inputs: Inputs) -> Tensor:
-    return attention(*inputs)
-
-
 def naive(inputs: Inputs) -> Tensor:
     return naive_attention(inputs, CASE.softmax_scale, hidden=None)
 
 
-CALLS: dict[str, Callable[[Inputs], Tensor]] = {"flashwalk": ours, "naive": naive}
+def call_of(name: str, inputs: Inputs) -> Callable[[], Any]:
+    """One call of the naive version, or of a rung of the ladder."""
+    if name == "naive":
+        return partial(naive, inputs)
+    return launched(rung(name), CASE, inputs).run
 
 
 @triton.jit
@@ -70,17 +73,19 @@ class Sweep:
 
 
 def main() -> None:
-    call = CALLS[sys.argv[1]]
     inputs = make_inputs(CASE, "cuda")
+    calls = [call_of(name, inputs) for name in sys.argv[1:]]
     sweep = Sweep("cuda")
     # Compiles all kernels, and takes the memory that they need.
-    for _ in range(2):
-        call(inputs)
-        sweep()
+    for call in calls:
+        for _ in range(2):
+            call()
+            sweep()
     torch.cuda.synchronize()
     torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
-    call(inputs)
-    sweep()
+    for call in calls:
+        call()
+        sweep()
     torch.cuda.synchronize()
     torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
 

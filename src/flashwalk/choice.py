@@ -74,7 +74,7 @@ def choose(
     tiles = q.shape[0] * q.shape[1] * triton.cdiv(q.shape[2], _ROWS_OF_A_TILE)
     if tiles > _MAX_TILES:
         return Choice("portable", f"{tiles} tiles are too many to plan on the host")
-    if refusal := hopper.host.refusal(q, k, v, softmax_scale):
+    if refusal := hopper.refusal(q, k, v, softmax_scale):
         return Choice("portable", f"the Hopper kernel refuses: {refusal}")
     return Choice("hopper", "16 bits on Hopper, in rows that the TMA can read")
 

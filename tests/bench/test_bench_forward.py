@@ -11,7 +11,7 @@ import pytest
 from bench import forward_speed as forward
 from bench import implementations, job
 from bench.accuracy import causal_mask, make_inputs, naive_attention
-from bench.cases import Case, forward_cases
+from bench.cases import Case, forward_cases, ladder_cases, other_cases
 from bench.measure import Call, Machine, Unsupported
 from bench.rows import Rows
 
@@ -59,10 +59,26 @@ def test_each_case_has_one_row_of_each_implementation():
     assert timed["values"]["ms"] == 0.5
 
 
-def test_all_seven_are_there():
+def test_all_are_there():
     assert list(implementations.IMPLEMENTATIONS) == [
-        *("flashwalk", "naive", "fa2", "cudnn", "flex", "fa3", "fa4")
+        *("flashwalk", "teaching", "naive", "fa2", "cudnn", "flex", "fa3", "fa4")
     ]
+    assert set(implementations.RIVALS) < set(implementations.IMPLEMENTATIONS)
+
+
+def test_a_kernel_is_launched_by_its_own_module_and_refuses_by_it():
+    inputs = make_inputs(SMALL, "cpu")
+    want = naive_attention(inputs, SMALL.softmax_scale, None)
+    call = implementations.teaching(SMALL, inputs)
+    assert (call.run() - want).abs().max() < 2e-3
+
+    class Refuses:
+        @staticmethod
+        def refusal(q, k, v, softmax_scale):
+            return f"it cannot scale by {softmax_scale}"
+
+    with pytest.raises(Unsupported, match=r"cannot scale by 0\.25"):
+        implementations.launched(Refuses, SMALL, inputs)
 
 
 @pytest.mark.parametrize("module", ["flash_attn_interface", "flash_attn.cute"])
@@ -101,6 +117,20 @@ def test_a_causal_mask_of_unequal_lengths_is_refused(name):
 
 
 def test_no_case_comes_twice():
-    for head_dim in (64, 128, 256):
-        cases = forward_cases(head_dim)
+    for cases in (*map(forward_cases, (64, 128, 256)), other_cases(), ladder_cases()):
         assert len(cases) == len(set(cases))
+
+
+def test_the_cells_that_nobody_tuned_on():
+    cells = {
+        (c.nheads, c.nheads_k, c.seqlen_q, c.seqlen_k, c.head_dim)
+        for c in other_cases()
+    }
+    assert cells == {
+        (32, 8, 4096, 4096, 128),
+        (16, 16, 1000, 1000, 128),
+        (16, 16, 3072, 3072, 128),
+        (16, 16, 5000, 5000, 128),
+        (16, 16, 4096, 4096, 96),
+        (16, 16, 2048, 8192, 128),
+    }

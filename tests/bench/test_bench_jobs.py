@@ -6,8 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from flashwalk.ladder import RUNGS
 
-from bench import implementations, k_transposed
+from bench import implementations, k_transposed, ladder_speed, standing
 from bench.cases import SEEDS, Case
 from bench.measure import Timing
 
@@ -22,6 +23,8 @@ def columns_written():
     yield from Timing(1.0, 1.0, 1.0, 5).values(flops=1)
     yield from ("error", "budget", "peak_mib")
     yield from k_transposed.columns("tl.trans", SEEDS[64])
+    yield from ladder_speed.columns("hopper", SEEDS[64])
+    yield from ("ceiling", "tbs", "gexps", "scope", "tuned", *standing.VALUES)
     yield from ("registers", "spills", "shared_bytes")
     yield from ("test", "outcome", "passed", "failed", "skipped")
 
@@ -47,6 +50,11 @@ def test_every_job_can_be_found_and_has_a_title(name):
     assert job["needs"] in ("cpu", "cuda", "sm_90")
     assert job["command"][:2] == ["python", "-m"]
     assert importlib.util.find_spec(job["command"][2])
+
+
+def test_every_rung_and_rival_has_words():
+    assert set(TABLE["columns"]["rung"]["values"]) == set(RUNGS)
+    assert set(TABLE["columns"]["rival"]["values"]) == set(implementations.RIVALS)
 
 
 def test_every_series_has_a_look():

@@ -21,18 +21,19 @@ pytestmark = pytest.mark.filterwarnings(
 HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
     '"Block Size","Grid Size","Device","CC",'
-    '"dram__bytes_read.sum","dram__bytes_write.sum"\n'
+    '"dram__bytes_read.sum","dram__bytes_write.sum",'
+    '"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"\n'
 )
 
 
 def units(unit):
-    return f'"","","","","","","","","","","","{unit}","{unit}"\n'
+    return f'"","","","","","","","","","","","{unit}","{unit}","%"\n'
 
 
-def launch(name, read, written):
+def launch(name, read, written, tensor="12.5"):
     return (
         f'"0","4711","python3.12","127.0.0.1","{name}","1","7","(256, 1, 1)",'
-        f'"(2048, 1, 1)","0","9.0","{read}","{written}"\n'
+        f'"(2048, 1, 1)","0","9.0","{read}","{written}","{tensor}"\n'
     )
 
 
@@ -52,8 +53,8 @@ GEMM = "void cutlass::Kernel2<cutlass_80_tensorop<(int)64, ''x'', \"\"a\"\">>(T1
 def test_the_report_is_read_past_what_stands_around_it():
     kernels = traffic.read_report(OURS)
     assert kernels == [
-        traffic.Kernel("_attn_fwd", 104857600.0, 14680064.0),
-        traffic.Kernel("_sweep", 536870912.0, 20971520.0),
+        traffic.Kernel("_attn_fwd", 104857600.0, 14680064.0, 12.5),
+        traffic.Kernel("_sweep", 536870912.0, 20971520.0, 12.5),
     ]
 
 
@@ -101,10 +102,27 @@ def test_what_was_still_in_the_cache_counts_as_written():
     assert values["ratio"] == pytest.approx(134 / 129, rel=1e-5)
 
 
+def test_a_report_of_several_calls_is_cut_at_the_sweeps():
+    kernels = [
+        traffic.Kernel(name, 1.0, 2.0, 3.0)
+        for name in ("_attn_fwd", "_sweep", "a", "b", "_sweep")
+    ]
+    parts = traffic.by_call(kernels, 2)
+    assert [[k.name for k in part] for part in parts] == [
+        ["_attn_fwd", "_sweep"],
+        ["a", "b", "_sweep"],
+    ]
+    assert traffic.moved(parts[0])["tensor_share"] == 3.0
+    assert "tensor_share" not in traffic.moved(parts[1])
+    for calls, upto in ((1, 5), (3, 5), (2, 4)):
+        with pytest.raises(ValueError, match=f"expected {calls} calls"):
+            traffic.by_call(kernels[:upto], calls)
+
+
 @pytest.mark.parametrize("names", [["a", "b"], ["_sweep"], ["_sweep", "a", "_sweep"]])
 def test_the_sweep_must_be_last_and_alone(names):
     with pytest.raises(ValueError, match="one sweep"):
-        traffic.moved([traffic.Kernel(name, 1.0, 1.0) for name in names])
+        traffic.moved([traffic.Kernel(name, 1.0, 1.0, 0.0) for name in names])
 
 
 def test_arithmetic_at_the_seeds_size():
@@ -114,7 +132,7 @@ def test_arithmetic_at_the_seeds_size():
     # 32 blocks of queries a head, each with all of a head's K and V: 2 GiB.
     tile = Tile(128, 64, 8, 3)
     assert traffic.issued_bytes(case, tile) == (32 * 64 * 2**20) + 32 * 2**20
-    assert traffic.derived("flashwalk", case)["issued_mib"] > 32 * 2
+    assert traffic.derived("forward", case)["issued_mib"] > 32 * 2
 
 
 def test_what_is_not_counted_is_refused():
@@ -138,7 +156,7 @@ def fake_ncu(folder, body):
 def measured_with(monkeypatch, tmp_path, body):
     ncu = fake_ncu(tmp_path, body)
     monkeypatch.setattr(traffic, "find_ncu", lambda: ncu)
-    return traffic.measured("flashwalk")
+    return traffic.measured(["forward"])["forward"]
 
 
 def test_a_report_becomes_values(monkeypatch, tmp_path):
@@ -184,7 +202,7 @@ def test_what_goes_wrong_is_told(monkeypatch, tmp_path, body, status, told):
 def test_without_a_profiler_it_is_unsupported(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(traffic, "PLACES", (str(tmp_path / "*" / "ncu"),))
-    assert traffic.measured("naive") == Unmeasured(
+    assert traffic.measured(["naive"])["naive"] == Unmeasured(
         "unsupported", "Nsight Compute (ncu) is not installed"
     )
 
@@ -199,10 +217,11 @@ def test_the_newest_profiler_is_taken(monkeypatch, tmp_path):
 
 
 def test_the_caches_are_left_alone_and_the_interpreter_is_ours(tmp_path):
-    words = traffic.ncu_words("ncu", tmp_path / "report", "naive")
+    words = traffic.ncu_words("ncu", tmp_path / "report", ["naive", "hopper"])
     assert words[words.index("--cache-control") + 1] == "none"
     assert words[words.index("--clock-control") + 1] == "none"
-    assert words[-4:] == [sys.executable, "-m", "bench.traffic_target", "naive"]
+    module = ["-m", "bench.traffic_target"]
+    assert words[-5:] == [sys.executable, *module, "naive", "hopper"]
 
 
 def test_both_calls_answer_alike_and_the_sweep_reads_without_writing():
@@ -211,8 +230,10 @@ def test_both_calls_answer_alike_and_the_sweep_reads_without_writing():
     inputs = traffic_target.Inputs(
         *(torch.randn(shape, generator=random, dtype=torch.float16) for _ in range(3))
     )
-    answers = [call(inputs) for call in traffic_target.CALLS.values()]
-    torch.testing.assert_close(*answers, atol=2e-3, rtol=0)
+    names = ("naive", "forward", "two_loops")
+    answers = [traffic_target.call_of(name, inputs)() for name in names]
+    for answer in answers[1:]:
+        torch.testing.assert_close(answers[0], answer, atol=2e-3, rtol=0)
     if torch.cuda.is_available():
         pytest.skip("the sweep is compiled for the GPU here")
     sweep = traffic_target.Sweep("cpu", size=2 * 4096 * 4)
