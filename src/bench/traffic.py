@@ -4,8 +4,8 @@
 
 Nsight Compute reads the memory controllers' counters while a child process,
 bench.traffic_target, makes one call of the naive version, and another one call of
-each rung of the ladder; and how long the tensor cores were at work, as a share of
-the kernel's time. How it is asked to:
+each rung of the ladder; and what the tensor cores did, as a share of their peak in
+the same time. How it is asked to:
 
 - `--cache-control none`. By default it empties the caches before each kernel.
   For one kernel that is a fair start, but among several it hides what really
@@ -42,8 +42,8 @@ from bench.traffic_target import CASE, SWEEP_KERNEL
 from flashwalk.forward import Tile, tile_for
 
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
-# In per cent of all cycles, over all multiprocessors.
-TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+# Products of fp16, in per cent of what the tensor cores could have done meanwhile.
+TENSOR = "sm__ops_path_tensor_op_hgmma_src_fp16.avg.pct_of_peak_sustained_elapsed"
 # Where NVIDIA's packages put it when it is not on the path.
 PLACES = ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda/bin/ncu")
 SECONDS = 150  # for one run of the profiler; there are two
@@ -59,7 +59,7 @@ _FORBIDDEN = re.compile(
 class Kernel(NamedTuple):
     """One launch, the bytes that device memory moved, and the tensor cores' share.
 
-    tensor: per cent of the launch's cycles.
+    tensor: per cent of the peak of the tensor cores.
     """
 
     name: str

@@ -22,7 +22,7 @@ HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
     '"Block Size","Grid Size","Device","CC",'
     '"dram__bytes_read.sum","dram__bytes_write.sum",'
-    '"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"\n'
+    '"sm__ops_path_tensor_op_hgmma_src_fp16.avg.pct_of_peak_sustained_elapsed"\n'
 )
 
 

@@ -127,3 +127,38 @@ def plan_on_device(
         torch.tensor(tiles, dtype=torch.int32, device=device),
         torch.tensor(starts, dtype=torch.int32, device=device),
     )
+
+
+@functools.lru_cache(maxsize=256)
+def backward_plan_on_device(
+    heads: int,
+    seqlen_q: int,
+    seqlen_k: int,
+    causal: bool,
+    heads_at_once: int,
+    thread_blocks: int,
+    device: torch.device,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Key tiles of 128, the earliest keys first: under a mask most queries see them."""
+    per_head = -(-seqlen_k // 128)
+    blocks = -(-seqlen_q // 64)
+    costs = []
+    for n in range(per_head):
+        first = max(n * 128 - (seqlen_k - seqlen_q), 0) // 64 if causal else 0
+        costs.append(blocks - first + 1.0)
+    runs: list[list[int]] = [[] for _ in range(thread_blocks)]
+    free = [(0.0, p) for p in range(thread_blocks)]
+    for group in range(0, heads, heads_at_once):
+        for n in range(per_head):
+            for head in range(group, min(heads, group + heads_at_once)):
+                busy, p = free[0]
+                runs[p].append(head * per_head + n)
+                heapq.heapreplace(free, (busy + costs[n], p))
+    starts = [0]
+    for run in runs:
+        starts.append(starts[-1] + len(run))
+    flat = [tile for run in runs for tile in run]
+    return (
+        torch.tensor(flat, dtype=torch.int32, device=device),
+        torch.tensor(starts, dtype=torch.int32, device=device),
+    )
