@@ -78,18 +78,17 @@ def _attn_fwd(
         seen_by_all = seqlen_k
     mid = seen_by_all // BLOCK_N * BLOCK_N
 
-    # [pointers] K is read as its transpose: keys along the columns. Both
-    # blocks move on by a step; in int64 too, as BLOCK_N rows may be far.
-    n64 = offs_n.to(tl.int64)
-    k_at = k_base + n64[None, :] * stride_kn + offs_d[:, None]
-    v_at = v_base + n64[:, None] * stride_vn + offs_d[None, :]
-    k_step = tl.cast(stride_kn, tl.int64) * BLOCK_N
-    v_step = tl.cast(stride_vn, tl.int64) * BLOCK_N
-
     # [main-loop] A block of keys and values comes in and joins the state:
     # first those that need no mask, then those that do.
     for MASKED in tl.static_range(2):
         lo, end = (mid, hi) if MASKED else (0, mid)
+        # [pointers] K is read as its transpose: keys along the columns. Both
+        # blocks move on by a step, in int64 too: BLOCK_N rows may be far.
+        rows_n = (lo + offs_n).to(tl.int64)
+        k_at = k_base + rows_n[None, :] * stride_kn + offs_d[:, None]
+        v_at = v_base + rows_n[:, None] * stride_vn + offs_d[None, :]
+        k_step = tl.cast(stride_kn, tl.int64) * BLOCK_N
+        v_step = tl.cast(stride_vn, tl.int64) * BLOCK_N
         for start_n in range(lo, end, BLOCK_N):
             # [load-k] From where the last step left the pointers.
             cols = start_n + offs_n
