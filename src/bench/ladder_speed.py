@@ -11,7 +11,6 @@ from functools import partial
 from importlib import import_module
 
 import torch
-from flashwalk.ladder import RUNGS
 
 from bench import job
 from bench.accuracy import Judge, make_inputs
@@ -19,6 +18,7 @@ from bench.cases import Case, ladder_cases
 from bench.implementations import launched
 from bench.measure import Contender, Machine, cuda_machine, measure
 from bench.rows import Columns, Rows
+from flashwalk.ladder import RUNGS
 
 
 def main() -> None:

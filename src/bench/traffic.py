@@ -33,13 +33,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from flashwalk.ladder import RUNGS
 
 from bench.cases import Case
 from bench.measure import Unmeasured, Values
 from bench.rows import Columns, Rows
 from bench.traffic_target import CASE, SWEEP_KERNEL
 from flashwalk.forward import Tile, tile_for
+from flashwalk.ladder import RUNGS
 
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 # Products of fp16, in per cent of what the tensor cores could have done meanwhile.

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from flashwalk.ladder import rung
 from torch import Tensor
 
 from bench.accuracy import Inputs, make_inputs, naive_attention
 from bench.cases import SEEDS
 from bench.implementations import launched
+from flashwalk.ladder import rung
 
 CASE = replace(SEEDS[64], causal=False)
 

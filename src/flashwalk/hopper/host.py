@@ -7,7 +7,11 @@ import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-_DTYPES = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
+_DTYPES = {
+    torch.bfloat16: gl.bfloat16,
+    torch.float16: gl.float16,
+    torch.float32: gl.float32,
+}
 # A tile's columns in shared memory; the TMA fills up with zeros.
 _PADDED_DIMS = (64, 128, 256)
 
@@ -16,7 +20,7 @@ def refusal(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, softmax_scale: float
 ) -> str | None:
     """Why these kernels cannot take the arguments; None where they can."""
-    if q.dtype not in _DTYPES:
+    if q.dtype not in (torch.float16, torch.bfloat16):
         return f"it multiplies fp16 and bf16, not {str(q.dtype)[6:]}"
     if q.shape[3] % 8:
         return f"the TMA writes rows of 16 bytes, and head_dim is {q.shape[3]}"
@@ -84,3 +88,9 @@ def describe(x: torch.Tensor, rows: int, head_dim: int) -> TensorDescriptor:
         [1, 1, rows, head_dim],
         _layout(rows, head_dim, x.dtype),
     )
+
+
+def describe_line(x: torch.Tensor, size: int) -> TensorDescriptor:
+    """As `describe`, for pieces of a contiguous fp32 tensor, end to end."""
+    flat = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
+    return TensorDescriptor(x.view(-1), [x.numel()], [1], [size], flat)

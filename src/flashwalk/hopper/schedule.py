@@ -18,6 +18,7 @@ import torch
 _L2_BYTES = 32e6
 # Starting and ending a tile takes about as long as this many blocks of keys.
 _TILE_COST = 0.7
+_KEY_TILE_COST = 1.0
 # Rows of one warpgroup. Tiles end at a multiple of it.
 ROWS = 64
 
@@ -87,21 +88,50 @@ def heads_in_l2(seqlen_k: int, head_dim: int, group_size: int) -> int:
     return group_size << (key_heads.bit_length() - 1)
 
 
-def plan(tiling: Tiling, thread_blocks: int) -> tuple[list[int], list[int]]:
+class KeyTiling(NamedTuple):
+    """The backward's tiles: of keys, each of which meets the queries that see it.
+
+    heads: batch * nheads_k. keys_after: as in `Tiling`.
+    """
+
+    heads: int
+    seqlen_q: int
+    seqlen_k: int
+    block_m: int
+    block_n: int
+    keys_after: int | None
+    heads_at_once: int
+
+    @property
+    def tiles_per_head(self) -> int:
+        return -(-self.seqlen_k // self.block_n)
+
+    def cost(self, tile: int) -> float:
+        """Blocks of queries that see the tile-th tile, and a constant."""
+        first = 0
+        if self.keys_after is not None:
+            first = max(0, tile * self.block_n - self.keys_after)
+        return (
+            -(-self.seqlen_q // self.block_m) - first // self.block_m + _KEY_TILE_COST
+        )
+
+
+def plan(tiling: Tiling | KeyTiling, thread_blocks: int) -> tuple[list[int], list[int]]:
     """(tiles, starts): thread block p walks tiles[starts[p]:starts[p + 1]].
 
     A tile is head * tiles_per_head + its number in the head.
     """
     runs: list[list[int]] = [[] for _ in range(thread_blocks)]
     free = [(0.0, p) for p in range(thread_blocks)]
-    costs = [tiling.cost(m) for m in range(tiling.tiles_per_head)]
+    costs = [tiling.cost(n) for n in range(tiling.tiles_per_head)]
+    longest_first = sorted(range(len(costs)), key=lambda n: -costs[n])
     for group in range(0, tiling.heads, tiling.heads_at_once):
         heads = range(group, min(tiling.heads, group + tiling.heads_at_once))
-        for m in reversed(range(tiling.tiles_per_head)):
+        for n in longest_first:
             for head in heads:
                 busy, p = free[0]
-                runs[p].append(head * tiling.tiles_per_head + m)
-                heapq.heapreplace(free, (busy + costs[m], p))
+                runs[p].append(head * tiling.tiles_per_head + n)
+                heapq.heapreplace(free, (busy + costs[n], p))
     starts = [0]
     for run in runs:
         starts.append(starts[-1] + len(run))
@@ -110,7 +140,7 @@ def plan(tiling: Tiling, thread_blocks: int) -> tuple[list[int], list[int]]:
 
 @functools.lru_cache(maxsize=256)
 def plan_on_device(
-    tiling: Tiling, thread_blocks: int, device: torch.device
+    tiling: Tiling | KeyTiling, thread_blocks: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The plan as two int32 tensors on the device.
 
@@ -125,40 +155,5 @@ def plan_on_device(
     tiles, starts = plan(tiling, thread_blocks)
     return (
         torch.tensor(tiles, dtype=torch.int32, device=device),
-        torch.tensor(starts, dtype=torch.int32, device=device),
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def backward_plan_on_device(
-    heads: int,
-    seqlen_q: int,
-    seqlen_k: int,
-    causal: bool,
-    heads_at_once: int,
-    thread_blocks: int,
-    device: torch.device,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Key tiles of 128, the earliest keys first: under a mask most queries see them."""
-    per_head = -(-seqlen_k // 128)
-    blocks = -(-seqlen_q // 64)
-    costs = []
-    for n in range(per_head):
-        first = max(n * 128 - (seqlen_k - seqlen_q), 0) // 64 if causal else 0
-        costs.append(blocks - first + 1.0)
-    runs: list[list[int]] = [[] for _ in range(thread_blocks)]
-    free = [(0.0, p) for p in range(thread_blocks)]
-    for group in range(0, heads, heads_at_once):
-        for n in range(per_head):
-            for head in range(group, min(heads, group + heads_at_once)):
-                busy, p = free[0]
-                runs[p].append(head * per_head + n)
-                heapq.heapreplace(free, (busy + costs[n], p))
-    starts = [0]
-    for run in runs:
-        starts.append(starts[-1] + len(run))
-    flat = [tile for run in runs for tile in run]
-    return (
-        torch.tensor(flat, dtype=torch.int32, device=device),
         torch.tensor(starts, dtype=torch.int32, device=device),
     )
