@@ -146,6 +146,17 @@ def _attn_fwd(
     tl.store(lse_at, lse, mask=offs_m < seqlen_q)
 
 
+# Where the tile of the rung before spills: by the bits of an element, the largest
+# head dim, and whether rows are aligned (tests/flashwalk/test_compile.py).
+_OTHER_TILES = {
+    (16, 64, False): Tile(128, 32, 8, 3),
+    (16, 128, False): Tile(128, 16, 8, 2),
+    (16, 256, False): Tile(16, 16, 8, 1),
+    (32, 128, False): Tile(16, 16, 8, 1),
+    (32, 256, True): Tile(16, 16, 8, 1, max_registers=168),
+}
+
+
 def launch(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -165,7 +176,10 @@ def launch(
     batch, nheads, seqlen_q, head_dim = q.shape
     nheads_k, seqlen_k = k.shape[1:3]
     if tile is None:
-        tile = tile_for(head_dim, q.dtype, aligned=is_aligned(q, k, v, out))
+        aligned = is_aligned(q, k, v, out)
+        limit = min(limit for limit in (64, 128, 256) if head_dim <= limit)
+        tile = _OTHER_TILES.get((8 * q.element_size(), limit, aligned))
+        tile = tile or tile_for(head_dim, q.dtype, aligned=aligned)
     grid = (triton.cdiv(seqlen_q, tile.block_m) * batch * nheads,)
     _attn_fwd[grid](
         q, k, v, out, lse,
