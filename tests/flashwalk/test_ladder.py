@@ -19,9 +19,9 @@ from test_forward import (  # noqa: F401
     test_runs_are_bitwise_equal,
     test_scale_is_a_value,
     test_soaring_maximum,
-    test_unequal_tiles,
 )
 from test_memory import (  # noqa: F401
+    NEEDS_GPU,
     test_each_tensor_has_its_own_strides,
     test_non_finite_keys_reach_who_sees_them,
     test_non_finite_query_reaches_its_row_alone,
@@ -36,6 +36,7 @@ if ON_GPU:  # the interpreter is slow
         test_head_dim_is_no_power_of_two,
         test_matches_reference,
         test_tail_keys,
+        test_unequal_tiles,
     )
     from test_memory import (  # noqa: F401
         test_a_tensor_beyond_2_to_the_31,
@@ -113,9 +114,10 @@ def test_lengths(kernel, dtype, device, seqlens, head_dim, causal, record_proper
     check(kernel, problem).record(record_property)
 
 
+@NEEDS_GPU
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("slope", [-0.02, 0.002, 0.02, 0.2])
-@pytest.mark.parametrize("head_dim", [64, 128, 256] if ON_GPU else [16])
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_maximum_drifts(
     kernel, dtype, device, slope, head_dim, causal, record_property
 ):
