@@ -6,7 +6,6 @@ The tests come from the other files: here `kernel` is each rung in turn.
 import pytest
 import torch
 from accuracy import check
-from conftest import ON_GPU
 from problems import random_problem
 from test_forward import (  # noqa: F401
     test_causal_bound,
@@ -28,6 +27,7 @@ from test_memory import (  # noqa: F401
     test_offsets_beyond_int32,
 )
 
+ON_GPU = torch.cuda.is_available()
 if ON_GPU:  # the interpreter is slow
     from test_forward import (  # noqa: F401
         test_any_small_problem,
