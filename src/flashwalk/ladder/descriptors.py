@@ -97,16 +97,16 @@ def _attn_fwd(
             # −inf − (−inf) is NaN: such a row subtracts 0 instead.
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
 
-            # [weights] The weights of this block, relative to the new maximum.
+            # [weights] Those of this block, relative to the new maximum.
             p = tl.exp2(s - m_safe[:, None])  # [BLOCK_M, BLOCK_N]
 
-            # [rescale] Both old sums move from the old maximum to the new one.
+            # [rescale] Both old sums move from the old maximum to the new.
             alpha = tl.exp2(m_i - m_safe)  # [BLOCK_M]
             l_i = l_i * alpha + tl.sum(p, axis=1)
             acc = acc * alpha[:, None]
             m_i = m_new
 
-            # [accumulate] The weights meet V in V's dtype; the sum is in fp32.
+            # [accumulate] The weights meet V in its dtype; the sum is fp32.
             v = v_desc.load([off_b, off_hk, start_n, 0])
             v = v.reshape(BLOCK_N, HEAD_DIM)
             acc = tl.dot(p.to(v.dtype), v, acc)

@@ -116,16 +116,16 @@ def _attn_fwd(
             # −inf − (−inf) is NaN: such a row subtracts 0 instead.
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
 
-            # [weights] The weights of this block, relative to the new maximum.
+            # [weights] Those of this block, relative to the new maximum.
             p = tl.exp2(s - m_safe[:, None])  # [BLOCK_M, BLOCK_N]
 
-            # [rescale] Both old sums move from the old maximum to the new one.
+            # [rescale] Both old sums move from the old maximum to the new.
             alpha = tl.exp2(m_i - m_safe)  # [BLOCK_M]
             l_i = l_i * alpha + tl.sum(p, axis=1)
             acc = acc * alpha[:, None]
             m_i = m_new
 
-            # [accumulate] The weights meet V in V's dtype; the sum is in fp32.
+            # [accumulate] The weights meet V in its dtype; the sum is fp32.
             v_mask = in_head[None, :]
             if MASKED:
                 v_mask = v_mask & (cols < seqlen_k)[:, None]
@@ -144,6 +144,17 @@ def _attn_fwd(
     tl.store(o_at, out.to(out_ptr.dtype.element_ty), mask=q_mask)
     lse_at = lse_ptr + off_bh.to(tl.int64) * seqlen_q + offs_m
     tl.store(lse_at, lse, mask=offs_m < seqlen_q)
+
+
+# Where the tile of the rung before spills: by the bits of an element, the largest
+# head dim, and whether rows are aligned (tests/flashwalk/test_compile.py).
+_OTHER_TILES = {
+    (16, 64, False): Tile(128, 32, 8, 3),
+    (16, 128, False): Tile(128, 16, 8, 2),
+    (16, 256, False): Tile(16, 16, 8, 1),
+    (32, 128, False): Tile(16, 16, 8, 1),
+    (32, 256, True): Tile(16, 16, 8, 1, max_registers=168),
+}
 
 
 def launch(
@@ -165,7 +176,10 @@ def launch(
     batch, nheads, seqlen_q, head_dim = q.shape
     nheads_k, seqlen_k = k.shape[1:3]
     if tile is None:
-        tile = tile_for(head_dim, q.dtype, aligned=is_aligned(q, k, v, out))
+        aligned = is_aligned(q, k, v, out)
+        limit = min(limit for limit in (64, 128, 256) if head_dim <= limit)
+        tile = _OTHER_TILES.get((8 * q.element_size(), limit, aligned))
+        tile = tile or tile_for(head_dim, q.dtype, aligned=aligned)
     grid = (triton.cdiv(seqlen_q, tile.block_m) * batch * nheads,)
     _attn_fwd[grid](
         q, k, v, out, lse,

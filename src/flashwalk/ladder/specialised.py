@@ -112,7 +112,7 @@ def attend_tile(out_desc, lse_ptr, q_ring, k_ring, v_ring, problem, ME: gl.const
             s = warpgroup_mma(q, k.permute((1, 0)), zeros, use_acc=False, is_async=True)
             s = warpgroup_mma_wait(0, deps=[s])
             k_ring.release(i)
-            # [mask] Only the first block can need one, if 64 rows end in it.
+            # [mask] The last keys can need one, and those before if it may STRADDLE.
             if problem.STRADDLE or j == 0:
                 s = mask(s, row, (n - 1 - j) * BLOCK_N, problem)
             # [softmax] Nothing is multiplied meanwhile, by this warpgroup.

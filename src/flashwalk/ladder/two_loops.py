@@ -112,16 +112,16 @@ def _attn_fwd(
             # −inf − (−inf) is NaN: such a row subtracts 0 instead.
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
 
-            # [weights] The weights of this block, relative to the new maximum.
+            # [weights] Those of this block, relative to the new maximum.
             p = tl.exp2(s - m_safe[:, None])  # [BLOCK_M, BLOCK_N]
 
-            # [rescale] Both old sums move from the old maximum to the new one.
+            # [rescale] Both old sums move from the old maximum to the new.
             alpha = tl.exp2(m_i - m_safe)  # [BLOCK_M]
             l_i = l_i * alpha + tl.sum(p, axis=1)
             acc = acc * alpha[:, None]
             m_i = m_new
 
-            # [accumulate] The weights meet V in V's dtype; the sum is in fp32.
+            # [accumulate] The weights meet V in its dtype; the sum is fp32.
             v_rows = cols[:, None].to(tl.int64)
             v_at = v_base + v_rows * stride_vn + offs_d[None, :]
             v_mask = in_head[None, :]
@@ -143,6 +143,13 @@ def _attn_fwd(
     tl.store(lse_at, lse, mask=offs_m < seqlen_q)
 
 
+# Where the tile of the rung before spills: by the bits of an element, the largest
+# head dim, and whether rows are aligned (tests/flashwalk/test_compile.py).
+_OTHER_TILES = {
+    (16, 128, True): Tile(128, 32, 8, 2, max_registers=128),
+}
+
+
 def launch(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -162,7 +169,10 @@ def launch(
     batch, nheads, seqlen_q, head_dim = q.shape
     nheads_k, seqlen_k = k.shape[1:3]
     if tile is None:
-        tile = tile_for(head_dim, q.dtype, aligned=is_aligned(q, k, v, out))
+        aligned = is_aligned(q, k, v, out)
+        limit = min(limit for limit in (64, 128, 256) if head_dim <= limit)
+        tile = _OTHER_TILES.get((8 * q.element_size(), limit, aligned))
+        tile = tile or tile_for(head_dim, q.dtype, aligned=aligned)
     grid = (triton.cdiv(seqlen_q, tile.block_m) * batch * nheads,)
     _attn_fwd[grid](
         q, k, v, out, lse,
