@@ -1,12 +1,14 @@
 """Chips of other projects' lines, of papers and of tests, in Markdown and sites."""
 
+import shutil
+
 import pytest
 from html_contract import Element, read
 from reference_files import COMMIT, TEST_FILE, add_reference_files, write_outcomes
 from test_plugin import failure, only, page, site, write_notebook  # noqa: F401
 
 from codewalk.check import problems
-from codewalk.citations import Paper
+from codewalk.citations import Paper, read_papers
 from codewalk.config import Project, read_project
 from codewalk.errors import CodewalkError
 from codewalk.markdown import CodewalkExtension
@@ -240,3 +242,12 @@ def test_a_broken_file_fails_the_build(full: Project, failure, name: str) -> Non
     path.write_text(path.read_text()[:-5])
     assert name in failure()
     assert any(name in problem.message for problem in problems(full))
+
+
+def test_a_paper_is_described_in_the_languages_that_have_pages(full: Project) -> None:
+    path = full.root / "docs/papers.json"
+    path.write_text(path.read_text().replace(', "zh": "一个程序"', ""))
+    with pytest.raises(CodewalkError, match="about: expected en and zh"):
+        read_papers(path)
+    shutil.rmtree(full.root / "docs/zh")
+    assert read_papers(path)["one"].sections[0].about == {"en": "a program"}
