@@ -54,14 +54,14 @@ def test_a_chip_of_another_project_s_lines(render) -> None:
     )
     assert only(chip.with_class("cw-words")).text == "their scale"
     assert only(chip.with_class("cw-place")).text == "peer · soft max.h 1–3"
-    assert chip["aria-label"] == "their scale, Peer, soft max.h, lines 1 to 3"
+    assert chip.spoken == "their scale, Peer, soft max.h, lines 1 to 3"
 
 
 def test_one_line_at_a_commit_of_its_own_in_chinese(render) -> None:
     chip = only(render("见[](up:peer-line)。", "zh").with_class("cw-up"))
-    assert chip.text == "peer · a.py 7 行"
+    assert only(chip.with_class("cw-place")).text == "peer · a.py 7 行"
     assert chip["href"].endswith(f"/blob/{'b' * 40}/a.py#L7")
-    assert chip["aria-label"] == "Peer，a.py 第 7 行"
+    assert chip.spoken == "Peer，a.py 第 7 行"
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_a_chip_of_a_test(
     start, end = chip["data-start"], chip["data-end"]
     assert chip["href"] == f"source/tests/test_demo.py/#L{start}-L{end}"
     said = "not run" if outcome == "not-run" else f"{outcome} on GPU One"
-    assert chip["aria-label"] == f"it holds, {name}, {said}"
+    assert chip.spoken == f"it holds, {name}, {said}"
     other = only(render(text, "zh").with_class("cw-test"))
-    assert other["aria-label"] == f"it holds，{name}，{chinese}"
+    assert other.spoken == f"it holds，{name}，{chinese}"
 
 
 def test_an_old_outcome_says_so(full: Project, render, edit) -> None:
     edit("src/demo/kernel.py", "2 * x", "3 * x")
     chip = only(render(f"[it holds]({DEMO})").with_class("cw-test"))
     assert only(chip.with_class("cw-age")).text == "old"
-    assert chip["aria-label"].endswith("passed on GPU One, an old result")
+    assert chip.spoken.endswith("passed on GPU One, an old result")
     assert "src/demo/kernel.py changed" in chip["title"]
 
 
