@@ -37,6 +37,18 @@ class Element:
         parts = (p if isinstance(p, str) else p.text for p in self.inside)
         return "".join(parts)
 
+    @property
+    def spoken(self) -> str:
+        """The text that assistive technology has: without what is hidden from it."""
+        return " ".join("".join(self._heard()).split())
+
+    def _heard(self) -> Iterator[str]:
+        for part in self.inside if self.get("aria-hidden") != "true" else ():
+            if isinstance(part, str):
+                yield part
+            else:
+                yield from part._heard()
+
     def all(self) -> Iterator["Element"]:
         """Every element below this one, in the order of the document."""
         for part in self.inside:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ _ET_AL = {"en": " et al.", "zh": " 等"}
 
 @dataclass(frozen=True)
 class Part:
-    """A section of a paper that the book uses, and what it says, per language."""
+    """A section of a paper that the book uses, and what it says, in each language
+    that the book has pages in.
+    """
 
     ref: str
     about: Mapping[str, str]
@@ -73,9 +75,10 @@ def read_papers(path: Path) -> Mapping[str, Paper]:
     except (OSError, ValueError) as error:
         raise CodewalkError(f"{FILE}: {error}") from None
     _expect(entries, list, FILE)
+    spoken = [name for name in LANGUAGES if (path.parent / name).is_dir()]
     found: dict[str, Paper] = {}
     for number, entry in enumerate(entries):
-        paper = _paper(entry, f"{FILE}: entry {number}")
+        paper = _paper(entry, spoken, f"{FILE}: entry {number}")
         if paper.id in found:
             raise CodewalkError(f"{FILE}: two entries have the id {paper.id!r}")
         found[paper.id] = paper
@@ -90,7 +93,7 @@ def find_paper(papers: Mapping[str, Paper], identity: str) -> Paper:
     return papers[identity]
 
 
-def _paper(entry: Any, where: str) -> Paper:
+def _paper(entry: Any, spoken: Sequence[str], where: str) -> Paper:
     _expect(entry, dict, where)
     for key in entry:
         if key not in _KEYS:
@@ -110,17 +113,17 @@ def _paper(entry: Any, where: str) -> Paper:
         raise CodewalkError(f"{where}: url: expected https://…, got {entry['url']!r}")
     fields = {**_OPTIONAL, **entry}
     fields["authors"] = tuple(entry["authors"])
-    fields["sections"] = tuple(_part(part, where) for part in entry["sections"])
+    fields["sections"] = tuple(_part(part, spoken, where) for part in entry["sections"])
     return Paper(**fields)
 
 
-def _part(part: Any, where: str) -> Part:
+def _part(part: Any, spoken: Sequence[str], where: str) -> Part:
     _expect(part, dict, f"{where}: sections")
     if sorted(part) != ["about", "ref"] or not isinstance(part["ref"], str):
         raise CodewalkError(f"{where}: sections: expected 'ref' and 'about'")
     about = _expect(part["about"], dict, f"{where}: about")
-    if sorted(about) != sorted(LANGUAGES):
-        raise CodewalkError(f"{where}: about: expected {' and '.join(LANGUAGES)}")
+    if not set(spoken) <= set(about) <= set(LANGUAGES):
+        raise CodewalkError(f"{where}: about: expected {' and '.join(spoken)}")
     for text in about.values():
         _expect(text, str, f"{where}: about")
     return Part(part["ref"], about)

@@ -49,14 +49,15 @@ def test_a_chip_says_and_leads_to_its_lines(render) -> None:
     assert chip["href"] == "source/demo/kernel.py/#L14-L20"
     assert only(chip.with_class("cw-place")).text == "kernel.py 14–20"
     assert only(chip.with_class("cw-words")).text == "the loop"
-    assert chip["aria-label"] == "the loop, kernel.py, lines 14 to 20"
-    assert page.text == "See the loop kernel.py 14–20 now."
+    assert chip.spoken == "the loop, kernel.py, lines 14 to 20"
+    assert page.spoken == "See the loop, kernel.py, lines 14 to 20 now."
 
 
 def test_a_chip_in_chinese(render) -> None:
     chip = only(render(f"看[循环]({LOOP})。", "zh").with_class("cw-ref"))
     assert only(chip.with_class("cw-place")).text == "kernel.py 14–20 行"
-    assert chip["aria-label"] == "循环，kernel.py 第 14 到 20 行"
+    assert not chip.get("aria-label")  # it would leave out the visible "14–20"
+    assert chip.spoken == "循环，kernel.py 第 14 到 20 行"
 
 
 def test_a_chip_beside_an_embed_of_its_file_leaves_the_file_out(render) -> None:

@@ -1,12 +1,14 @@
 """Chips of other projects' lines, of papers and of tests, in Markdown and sites."""
 
+import shutil
+
 import pytest
 from html_contract import Element, read
 from reference_files import COMMIT, TEST_FILE, add_reference_files, write_outcomes
 from test_plugin import failure, only, page, site, write_notebook  # noqa: F401
 
 from codewalk.check import problems
-from codewalk.citations import Paper
+from codewalk.citations import Paper, read_papers
 from codewalk.config import Project, read_project
 from codewalk.errors import CodewalkError
 from codewalk.markdown import CodewalkExtension
@@ -52,14 +54,14 @@ def test_a_chip_of_another_project_s_lines(render) -> None:
     )
     assert only(chip.with_class("cw-words")).text == "their scale"
     assert only(chip.with_class("cw-place")).text == "peer · soft max.h 1–3"
-    assert chip["aria-label"] == "their scale, Peer, soft max.h, lines 1 to 3"
+    assert chip.spoken == "their scale, Peer, soft max.h, lines 1 to 3"
 
 
 def test_one_line_at_a_commit_of_its_own_in_chinese(render) -> None:
     chip = only(render("见[](up:peer-line)。", "zh").with_class("cw-up"))
-    assert chip.text == "peer · a.py 7 行"
+    assert only(chip.with_class("cw-place")).text == "peer · a.py 7 行"
     assert chip["href"].endswith(f"/blob/{'b' * 40}/a.py#L7")
-    assert chip["aria-label"] == "Peer，a.py 第 7 行"
+    assert chip.spoken == "Peer，a.py 第 7 行"
 
 
 @pytest.mark.parametrize(
@@ -104,16 +106,16 @@ def test_a_chip_of_a_test(
     start, end = chip["data-start"], chip["data-end"]
     assert chip["href"] == f"source/tests/test_demo.py/#L{start}-L{end}"
     said = "not run" if outcome == "not-run" else f"{outcome} on GPU One"
-    assert chip["aria-label"] == f"it holds, {name}, {said}"
+    assert chip.spoken == f"it holds, {name}, {said}"
     other = only(render(text, "zh").with_class("cw-test"))
-    assert other["aria-label"] == f"it holds，{name}，{chinese}"
+    assert other.spoken == f"it holds，{name}，{chinese}"
 
 
 def test_an_old_outcome_says_so(full: Project, render, edit) -> None:
     edit("src/demo/kernel.py", "2 * x", "3 * x")
     chip = only(render(f"[it holds]({DEMO})").with_class("cw-test"))
     assert only(chip.with_class("cw-age")).text == "old"
-    assert chip["aria-label"].endswith("passed on GPU One, an old result")
+    assert chip.spoken.endswith("passed on GPU One, an old result")
     assert "src/demo/kernel.py changed" in chip["title"]
 
 
@@ -240,3 +242,12 @@ def test_a_broken_file_fails_the_build(full: Project, failure, name: str) -> Non
     path.write_text(path.read_text()[:-5])
     assert name in failure()
     assert any(name in problem.message for problem in problems(full))
+
+
+def test_a_paper_is_described_in_the_languages_that_have_pages(full: Project) -> None:
+    path = full.root / "docs/papers.json"
+    path.write_text(path.read_text().replace(', "zh": "一个程序"', ""))
+    with pytest.raises(CodewalkError, match="about: expected en and zh"):
+        read_papers(path)
+    shutil.rmtree(full.root / "docs/zh")
+    assert read_papers(path)["one"].sections[0].about == {"en": "a program"}

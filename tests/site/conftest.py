@@ -16,10 +16,11 @@ LANGUAGES = ("en", "zh")
 
 
 class Site:
-    """The pages of the built site, each read once."""
+    """The pages of a built site, each read once, and the root of its project."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, root: Path = ROOT):
         self.folder = folder
+        self.root = root
         self.pages = sorted(folder.rglob("*.html"))
         self._trees: dict[Path, Element] = {}
 

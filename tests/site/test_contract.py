@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Site
+from conftest import Site
 from html_contract import Element, dedented, lines_of_file, shown_lines
 
 
-def lines_between(element: Element) -> list[str]:
-    source = lines_of_file((ROOT / element["data-src"]).read_text(encoding="utf-8"))
+def lines_between(site: Site, element: Element) -> list[str]:
+    path = site.root / element["data-src"]
+    source = lines_of_file(path.read_text(encoding="utf-8"))
     return source[int(element["data-start"]) - 1 : int(element["data-end"])]
 
 
@@ -31,7 +32,7 @@ def test_every_embed_is_the_source_that_it_claims(site: Site) -> None:
         shown = shown_lines(embed)
         numbers = range(int(embed["data-start"]), int(embed["data-end"]) + 1)
         assert list(shown) == list(numbers), page
-        assert list(shown.values()) == dedented(lines_between(embed)), page
+        assert list(shown.values()) == dedented(lines_between(site, embed)), page
 
 
 def test_every_chip_lands_on_the_lines_that_it_claims(site: Site) -> None:
@@ -42,7 +43,7 @@ def test_every_chip_lands_on_the_lines_that_it_claims(site: Site) -> None:
         assert anchor == f"L{chip['data-start']}-L{chip['data-end']}", page
         landed = site.with_id(target, anchor)
         lines = [line.text.removesuffix("\n") for line in landed.with_class("cw-line")]
-        assert lines == lines_between(chip), (page, chip["href"])
+        assert lines == lines_between(site, chip), (page, chip["href"])
         assert f"{chip['data-start']}–{chip['data-end']}" in chip.text
 
 
@@ -52,7 +53,7 @@ def test_every_chip_of_a_test_lands_on_the_test(site: Site) -> None:
         assert anchor == f"L{chip['data-start']}-L{chip['data-end']}", page
         site.with_id(target, anchor)
         name = chip["data-test"].partition("[")[0].rpartition("::")[2]
-        assert any(f"def {name}(" in line for line in lines_between(chip)), page
+        assert any(f"def {name}(" in line for line in lines_between(site, chip)), page
         assert chip["data-outcome"] == "passed", (page, chip["data-test"])
         assert chip["data-devices"], page
 
@@ -71,7 +72,7 @@ def test_every_citation_leads_to_an_entry_that_leads_back(site: Site) -> None:
 
 
 def test_every_place_in_another_project_is_the_pinned_one(site: Site) -> None:
-    text = (ROOT / "docs" / "upstream.json").read_text(encoding="utf-8")
+    text = (site.root / "docs" / "upstream.json").read_text(encoding="utf-8")
     table = json.loads(text)
     places = {place["id"]: place for place in table["places"]}
     for page, chip in all_with_class(site, "cw-up"):
@@ -87,10 +88,11 @@ def test_every_place_in_another_project_is_the_pinned_one(site: Site) -> None:
 def test_every_source_page_is_the_file(site: Site) -> None:
     pages = all_with_class(site, "cw-source")
     shown = {element["data-src"] for _, element in pages}
-    files = [p for folder in ("src", "tests") for p in (ROOT / folder).rglob("*.py")]
-    assert shown == {path.relative_to(ROOT).as_posix() for path in files}
+    folders = (site.root / "src", site.root / "tests")
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    assert shown == {path.relative_to(site.root).as_posix() for path in files}
     for page, element in pages:
-        text = (ROOT / element["data-src"]).read_text(encoding="utf-8")
+        text = (site.root / element["data-src"]).read_text(encoding="utf-8")
         lines = element.with_class("cw-line")
         numbers = [line["id"] for line in lines]
         assert numbers == [f"L{n}" for n in range(1, len(lines) + 1)], page
@@ -106,7 +108,7 @@ def test_every_value_is_the_recorded_one(site: Site) -> None:
             continue
         target, anchor = site.target(page, _link(value)["href"])
         site.with_id(target, anchor)
-        row = _record(value)["rows"][int(anchor.removeprefix("row-")) - 1]
+        row = _record(site, value)["rows"][int(anchor.removeprefix("row-")) - 1]
         if value["data-state"] != "unmeasured":
             recorded = (row["values"] | row["case"])[value["data-key"]]
             _assert_shows(value, recorded)
@@ -122,7 +124,7 @@ def test_figures_of_results_name_their_record(site: Site) -> None:
     for name in ("cw-plot", "cw-table"):
         for page, figure in all_with_class(site, name):
             if figure.get("data-job") and figure["data-state"] != "missing":
-                assert _record(figure)["rows"], page
+                assert _record(site, figure)["rows"], page
                 assert figure.with_class("cw-provenance"), page
 
 
@@ -173,9 +175,12 @@ def _link(value: Element) -> Element:
     return next(e for e in value.all() if e.tag == "a")
 
 
-def _record(element: Element) -> dict[str, list[dict[str, dict[str, object]]]]:
+def _record(
+    site: Site, element: Element
+) -> dict[str, list[dict[str, dict[str, object]]]]:
     name = f"{element['data-device']}/{element['data-job']}.json"
-    return json.loads((ROOT / "docs" / "results" / name).read_text(encoding="utf-8"))
+    path = site.root / "docs" / "results" / name
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _assert_shows(value: Element, recorded: object) -> None:

@@ -207,6 +207,13 @@
     if (back && inside) trigger.focus({ preventScroll: true });
   };
 
+  /* What a screen reader says of a link. */
+  const nameOf = (trigger) => {
+    const copy = trigger.cloneNode(true);
+    copy.querySelectorAll("[aria-hidden=true]").forEach((part) => part.remove());
+    return copy.textContent.trim();
+  };
+
   const open = async (trigger, asked) => {
     if (shown && shown.trigger === trigger) { shown.asked = shown.asked || asked; return; }
     close();
@@ -221,7 +228,7 @@
     const card = make("div", `cw-card ${isChip(trigger) ? "cw-card-code" : "cw-card-facts"}`);
     card.id = "cw-card";
     card.setAttribute("role", "group");
-    card.setAttribute("aria-label", trigger.getAttribute("aria-label") || trigger.textContent);
+    card.setAttribute("aria-label", nameOf(trigger));
     const button = make("button", "cw-card-close", words().close);
     button.type = "button";
     button.addEventListener("click", () => close(true));

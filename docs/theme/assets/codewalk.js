@@ -75,14 +75,14 @@
     measure(pre);
   };
 
-  /* A table of plain Markdown scrolls by itself when it is wide: then the
-     keyboard has to reach it. */
+  /* A table of plain Markdown and the code of a notebook scroll by themselves
+     when they are wide: then the keyboard has to reach them. */
   const reach = (box) => {
     if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   };
 
-  const reachAll = () => document.querySelectorAll(".md-typeset__scrollwrap").forEach(reach);
+  const reachAll = () => document.querySelectorAll(".md-typeset__scrollwrap, .jupyter-wrapper pre").forEach(reach);
 
   /* The header outlives an instant navigation; its links to the other
      languages are those of the page that was read before. */

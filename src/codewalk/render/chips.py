@@ -1,7 +1,5 @@
 """Chips of the other kinds: another project's lines, a paper, a test."""
 
-import html
-import re
 from urllib.parse import quote
 
 from codewalk.citations import Paper
@@ -36,7 +34,7 @@ def blob_url(place: Place) -> str:
 def _upstream(page: Page, place: Place, words: str) -> str:
     start, end = place.start_line, place.end_line
     gap = " " if page.language == "zh" else ", "
-    spoken = _spoken(page, words, place.project.name, place.name)
+    named = _spoken(page, place.project.name, place.name)
     return fill(
         "upstream_chip.html",
         page.language,
@@ -45,7 +43,7 @@ def _upstream(page: Page, place: Place, words: str) -> str:
         words=words,
         file=f"{place.project.label} · {place.name}",
         lines=line_range(start, end, page.language),
-        label=spoken + gap + spoken_range(start, end, page.language),
+        spoken=named + gap + spoken_range(start, end, page.language),
     )
 
 
@@ -80,12 +78,10 @@ def _test(page: Page, test: Outcome, words: str) -> str:
         mark=_MARKS[test.outcome],
         age=word("old", language) if ages else "",
         title="\n".join([test.node, said[0], *ages]),
-        label=_spoken(page, words, test.name, *said),
+        spoken=_spoken(page, test.name, *said),
     )
 
 
-def _spoken(page: Page, words: str, *parts: str) -> str:
-    """What a screen reader says: the visible words first."""
-    visible = html.unescape(re.sub(r"<[^>]+>", "", words))
-    said = [*([visible] if visible else []), *parts]
-    return word("spoken-separator", page.language).join(said)
+def _spoken(page: Page, *parts: str) -> str:
+    """What a screen reader says after the visible words."""
+    return word("spoken-separator", page.language).join(parts)

@@ -1,6 +1,5 @@
 """What a reference becomes in a page: chips and embeds, values, figures."""
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -64,9 +63,6 @@ def check_attributes(scheme: str, attributes: Iterable[str]) -> None:
 def _chip(page: Page, span: Span, words: str, short: bool) -> str:
     lines = line_range(span.start, span.end, page.language)
     name = _short_name(page, span)
-    spoken = word("spoken-separator", page.language).join(
-        [*([_text(words)] if words else []), name]
-    )
     gap = " " if page.language == "zh" else ", "
     return fill(
         "chip.html",
@@ -75,7 +71,7 @@ def _chip(page: Page, span: Span, words: str, short: bool) -> str:
         href=_href(page, span),
         words=words,
         place=lines if short else f"{name} {lines}",
-        label=spoken + gap + spoken_range(span.start, span.end, page.language),
+        spoken=name + gap + spoken_range(span.start, span.end, page.language),
     )
 
 
@@ -159,7 +155,3 @@ def _href(page: Page, span: Span) -> str:
     return page.links.source(
         page.library.sources.address(span.file.path), span.start, span.end
     )
-
-
-def _text(words: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>", "", words))

@@ -1,0 +1,1 @@
+"""A fused RMSNorm."""
