@@ -50,6 +50,15 @@ class Style:
         return _stroke(self.colour, self.width) | (dashes if self.dash else {})
 
 
+STYLES: Mapping[str, Style] = {
+    "ours": Style("var(--cw-ours)", 2.5, (), "circle", 3.5),
+    "peer-1": Style("var(--cw-peer-1)", 1.5, (), "square", 3.3),
+    "peer-2": Style("var(--cw-peer-2)", 1.5, (9, 4), "triangle", 3.5),
+    "peer-3": Style("var(--cw-peer-3)", 1.5, (4, 3), "diamond", 3.7),
+    "reference": Style("var(--cw-reference)", 1, (2, 3)),
+}
+
+
 @dataclass
 class Panel:
     """A plot that is drawn mark by mark; later marks lie above earlier ones."""

@@ -29,18 +29,12 @@ from codewalk.render.chart_panel import (
     LINE,
     MARKER,
     MUTED,
+    STYLES,
     TICK,
     Panel,
     Style,
 )
 
-STYLES = {
-    "ours": Style("var(--cw-ours)", 2.5, (), "circle", 3.5),
-    "peer-1": Style("var(--cw-peer-1)", 1.5, (), "square", 3.3),
-    "peer-2": Style("var(--cw-peer-2)", 1.5, (9, 4), "triangle", 3.5),
-    "peer-3": Style("var(--cw-peer-3)", 1.5, (4, 3), "diamond", 3.7),
-    "reference": Style("var(--cw-reference)", 1, (2, 3)),
-}
 WIDTH, HEIGHT = 620, 320
 TOP, BOTTOM = 34, 46  # above a plot: the y title; below it: ticks and the x title
 INSET = 12  # from the plot's edges to the first and the last x
