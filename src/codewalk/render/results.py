@@ -169,11 +169,12 @@ def staleness(record: Record, gone: Sequence[Change], language: str) -> str:
     if not gone:
         return ""
     change = gone[0]
-    key = "stale-gone" if change.gone else "stale-since"
+    key = "gone" if change.gone else "added" if change.added else "since"
     when = change.when or word("uncommitted", language)
     if when == "unknown":
         when = word("unknown", language)
-    return word(key, language, day=record.started[:10], path=change.path, when=when)
+    day = record.started[:10]
+    return word(f"stale-{key}", language, day=day, path=change.path, when=when)
 
 
 def machine(record: Record) -> str:
