@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from codewalk.accept import accept, listing, unread
+from codewalk.check import problems
 from codewalk.config import Job, Project, find_root, read_project
 from codewalk.errors import CodewalkError, report
 from codewalk.jobs.machine import Machine, probe
@@ -54,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     status = verbs.add_parser("status", help="which results are fresh, and why not")
-    status.add_argument("jobs", nargs="*", metavar="JOB")
+    status.add_argument(
+        "jobs", nargs="*", metavar="JOB", help="these alone; without any: all"
+    )
 
     run = verbs.add_parser("run", help="run jobs and store their records")
     run.add_argument(
@@ -77,7 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     accept = verbs.add_parser(
         "accept", help="show sections with their code, and record that they were read"
     )
-    accept.add_argument("sections", nargs="+", metavar="PAGE#SECTION")
+    accept.add_argument(
+        "sections",
+        nargs="+",
+        metavar="PAGE#SECTION",
+        help="as `codewalk check` names them: en/forward/main-loop#mask",
+    )
     upstream.add_parser(verbs)
     return parser
 
@@ -93,9 +101,6 @@ def _status(project: Project, names: Sequence[str]) -> int:
 
 
 def _check(project: Project) -> int:
-    # Here: the pages need more than the standard library, and no other verb does.
-    from codewalk.check import problems
-
     found = problems(project)
     if found:
         print(report(found))

@@ -13,12 +13,13 @@ DigestOf = Callable[[bytes | None], str | None]
 
 
 def when_changed(
-    root: Path, path: str, recorded: str, now: str | None, digest: DigestOf
+    root: Path, path: str, recorded: str | None, now: str | None, digest: DigestOf
 ) -> str:
     """When a file, or a part of it that `digest` tells, became what it is `now`.
 
-    The ISO date of the commit after which it was no longer `recorded`; "" where
-    the change is in no commit, UNKNOWN where git cannot tell.
+    The ISO date of the commit after which it was no longer `recorded` (None: it
+    was not there); "" where the change is in no commit, UNKNOWN where git cannot
+    tell.
     """
     head = (git(root, "rev-parse", "--verify", "HEAD") or b"").decode().strip()
     if not head:
@@ -32,8 +33,9 @@ def when_changed(
         if digest(_blob(root, commit, path)) == recorded:
             return day
         day = date
-    # What was recorded was never in a commit, so that none can be named.
-    return UNKNOWN
+    # Before its first commit it was not there. What else was recorded was never in
+    # a commit, so that none can be named.
+    return day if recorded is None else UNKNOWN
 
 
 @lru_cache(maxsize=256)

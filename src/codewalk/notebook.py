@@ -24,6 +24,7 @@ _LOADERS = re.compile(
     r".*?</script>|<!-- (?:Load|End of)? ?mathjax(?: configuration)? -->",
     re.DOTALL | re.IGNORECASE,
 )
+_CELL = re.compile(r"<div\b[^<>]*\bid=\"cell-id=")
 _ALONE = re.compile(r"<p>\s*(<img\b[^>]*>)\s*</p>")
 _IMAGE = re.compile(r"<img\b[^>]*>")
 _LINK = re.compile(r"<a\b[^>]*>(.*?)</a>", re.DOTALL)
@@ -71,7 +72,23 @@ def resolve_html(text: str, reading: Reading) -> str:
     text = _LOADERS.sub("", text)
     text = _ALONE.sub(lambda match: _image(match[1], match[0], reading), text)
     text = _IMAGE.sub(lambda match: _stray(match[0], reading), text)
-    return _LINK.sub(lambda match: _link(match, reading), text)
+    text = _LINK.sub(lambda match: _link(match, reading), text)
+    for name, note in reading.notes.items():
+        text = _above_cell(text, name, note)
+    return text
+
+
+def _above_cell(text: str, name: str, note: str) -> str:
+    """The page with a note above the cell of that id, or under a title that it has.
+
+    Where there is no such cell, it stands where it would above the first.
+    """
+    cell = re.search(rf"<div\b[^<>]*\bid=\"cell-id={re.escape(name)}\"", text)
+    place = cell.start() if cell and name else 0
+    following = _CELL.search(text, cell.end()) if cell else None
+    title = text.find("</h1>", place, following.start() if following else len(text))
+    place = title + len("</h1>") if title >= 0 else place
+    return text[:place] + note + text[place:]
 
 
 def _image(tag: str, whole: str, reading: Reading) -> str:

@@ -54,12 +54,9 @@ def find_test(
 
     It passed if at least one case ran and none failed on any device.
     """
-    path, _, rest = node.partition("::")
-    base, bracket, _ = rest.partition("[")
-    file = sources.file(path)
-    span = file.span(_test(node, file, base).qualname)
+    span, bracket = span_of_test(node, sources), "[" in node.partition("::")[2]
     of_tests = [r for r in records if r.job in jobs and jobs[r.job].kind == "tests"]
-    cases = [(record, _cases(record, node, bool(bracket))) for record in of_tests]
+    cases = [(record, _cases(record, node, bracket)) for record in of_tests]
     if bracket:
         _check_case(node, cases, changes)
     failed = [record for record, rows in cases if any(map(_failed, rows))]
@@ -70,6 +67,13 @@ def find_test(
     return Outcome(
         node, span, outcome, tuple(found), tuple((r, gone) for r, gone in stale if gone)
     )
+
+
+def span_of_test(node: str, sources: SourceTree) -> Span:
+    """The lines of the function that holds the test with this node id."""
+    path, _, rest = node.partition("::")
+    file = sources.file(path)
+    return file.span(_test(node, file, rest.partition("[")[0]).qualname)
 
 
 def _test(node: str, file: SourceFile, base: str) -> Region:

@@ -89,6 +89,7 @@ def record_page(page: Page, record: Record) -> str:
             TableRow((Cell(path), Cell(digest[:16])))
             for path, digest in sorted(record.inputs.items())
         ],
+        listings=list(record.listings),
     )
 
 

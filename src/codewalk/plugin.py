@@ -180,6 +180,7 @@ class CodewalkPlugin(BasePlugin[NoOptions]):  # type: ignore[no-untyped-call]
             )
             self._set_twin(page, files)
             self._note_age(uri)
+            self._read_reviews(self.extension.reading, page.file.content_string)
             html = notebook.resolve_html(html, self.extension.reading)
         reading = self.extension.reading
         self.problems += reading.problems

@@ -8,13 +8,14 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
 Scalar = str | int | float | bool
 
-SCHEMA = 1
+# Without listings a record is of schema 1: who reads no newer one reads it still.
+SCHEMA = 2
 MEASURED = "measured"
 STATUSES = (MEASURED, "unsupported", "out-of-memory", "failed", "skipped")
 
@@ -51,7 +52,8 @@ class Record:
 
     device is a slug, the name of the folder; machine holds the facts about it.
     started is ISO 8601 in UTC, to the second. inputs maps each file that the
-    run loaded or read, as a path from the root, to its digest.
+    run loaded or read, as a path from the root, to its digest. listings maps what
+    it looked for, such as tests/**/test_*.py, to the files that there were.
     """
 
     job: str
@@ -64,12 +66,14 @@ class Record:
     inputs: Mapping[str, str]
     job_digest: str
     rows: tuple[Row, ...]
+    listings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def parse_record(text: str) -> Record:
     """The record that a file holds."""
     table = versioned_table(text, SCHEMA, "the record")
-    _check_keys(table, _KEYS, required=_KEYS)
+    optional = ("listings",) if table["schema"] > 1 else ()
+    _check_keys(table, (*_KEYS, *optional), required=_KEYS)
     return _record(table)
 
 
@@ -91,8 +95,9 @@ def parse_rows(text: str) -> tuple[Row, ...]:
 
 def format_record(record: Record) -> str:
     """The text of a record: one fact, input and row a line, always in one order."""
+    listings = {key: list(names) for key, names in sorted(record.listings.items())}
     fields = {
-        "schema": _dump(SCHEMA),
+        "schema": _dump(SCHEMA if listings else 1),
         "job": _dump(record.job),
         "device": _dump(record.device),
         "machine": _block(record.machine),
@@ -101,6 +106,7 @@ def format_record(record: Record) -> str:
         "started": _dump(record.started),
         "seconds": _dump(record.seconds),
         "inputs": _block(dict(sorted(record.inputs.items()))),
+        **({"listings": _block(listings)} if listings else {}),
         "job_digest": _dump(record.job_digest),
         "rows": _list([_dump(_row_table(row)) for row in record.rows]),
     }
@@ -178,15 +184,27 @@ def _record(table: Mapping[str, Any]) -> Record:
         inputs=strings(table["inputs"], "inputs"),
         job_digest=_string(table["job_digest"], "job_digest"),
         rows=tuple(_row(row, index) for index, row in enumerate(rows)),
+        listings=_listings(table.get("listings", {})),
     )
     if not _STARTED.fullmatch(record.started):
         raise ValueError(f"started: expected a time in UTC, got {record.started!r}")
-    for path in record.inputs:
+    names = (name for found in record.listings.values() for name in found)
+    for path in (*record.inputs, *record.listings, *names):
         _check_input(path)
     seen = _Cases()
     for row in record.rows:
         seen.add(row)
     return record
+
+
+def _listings(value: Any) -> dict[str, tuple[str, ...]]:
+    where = "listings"
+    return {
+        _string(key, where): tuple(
+            _string(name, where) for name in _expect(names, list, f"{where}.{key}")
+        )
+        for key, names in _expect(value, dict, where).items()
+    }
 
 
 def _row(data: Any, index: int) -> Row:

@@ -14,6 +14,7 @@ from codewalk.config import Job, Project
 from codewalk.digest import digest_bytes, digest_file, digest_source
 from codewalk.errors import CodewalkError
 from codewalk.history import UNKNOWN, DigestOf, when_changed
+from codewalk.listing import matching
 from codewalk.record_format import (
     MEASURED,
     STATUSES,
@@ -52,12 +53,14 @@ class Change:
     """An input that is no longer what the run saw.
 
     when: the ISO date of the commit that changed it, "" where the change is in
-    no commit, "unknown" where git cannot tell. gone: the input is no more.
+    no commit, "unknown" where git cannot tell. gone: the input is no more. added:
+    it was not there, and the run looked for it.
     """
 
     path: str
     when: str
     gone: bool
+    added: bool = False
 
 
 def record_path(project: Project, device: str, job: str) -> Path:
@@ -165,7 +168,9 @@ def check_replaceable(path: Path) -> None:
 
 
 def changes(project: Project, record: Record, job: Job | None) -> tuple[Change, ...]:
-    """The inputs that differ now, and the job's definition; none: it is fresh.
+    """The inputs that differ now, or are new, and the job's definition.
+
+    None: the record is fresh.
 
     `job` is the job as it is defined now, None where it is gone.
     """
@@ -175,12 +180,24 @@ def changes(project: Project, record: Record, job: Job | None) -> tuple[Change, 
         if now != recorded:
             when = when_changed(project.root, path, recorded, now, _file_digest(path))
             found.append(Change(path, when, now is None))
+    for path in _added(project, record):
+        now, digest = _digest_now(project.root / path), _file_digest(path)
+        when = when_changed(project.root, path, None, now, digest)
+        found.append(Change(path, when, gone=False, added=True))
     definition = job.digest if job else None
     if definition != record.job_digest:
         path, digest = project.jobs_path, _definition_digest(record.job)
         when = when_changed(project.root, path, record.job_digest, definition, digest)
         found.append(Change(f"{path}#jobs.{record.job}", when, job is None))
     return tuple(found)
+
+
+def _added(project: Project, record: Record) -> list[str]:
+    """The files that a run would find now, and that were not there."""
+    found = set()
+    for pattern, names in record.listings.items():
+        found |= set(matching(project.root, pattern)) - set(names)
+    return sorted(found)
 
 
 def _checked(text: str, path: Path) -> Record:

@@ -83,14 +83,30 @@ def inline_code(text: str) -> list[tuple[int, str]]:
     ]
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A Markdown cell of a notebook; its number counts cells of all kinds, from 1."""
+
+    number: int
+    id: str  # empty in files of before nbformat 4.5
+    text: str
+
+
+def markdown_cells(text: str) -> list[Cell]:
+    """The Markdown cells of a notebook; none where it is no notebook."""
+    try:
+        return [
+            Cell(number, str(cell.get("id", "")), "".join(cell["source"]))
+            for number, cell in enumerate(json.loads(text)["cells"], 1)
+            if cell["cell_type"] == "markdown"
+        ]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
+
+
 def markdown_of(text: str) -> str:
     """What a notebook's Markdown cells say; empty where it is no notebook."""
-    try:
-        cells = json.loads(text)["cells"]
-        texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ""
-    return "\n\n".join(texts)
+    return "\n\n".join(cell.text for cell in markdown_cells(text))
 
 
 def cleared(text: str) -> str:

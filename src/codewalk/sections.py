@@ -1,11 +1,17 @@
-"""A page's text as sections: from one heading to the next, of any level."""
+"""A page's text as sections: from one heading to the next, of any level.
+
+In a notebook headings have no ids of their own, but its cells have: there each
+Markdown cell is a section.
+"""
 
 import re
 from dataclasses import dataclass, field
 
-from codewalk.scan import Found, cleared, references
+from codewalk.scan import Found, cleared, markdown_cells, references
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
+# Where a cell begins in the JSON of a notebook, as far as that can be seen.
+_CELL = re.compile(r"(?<!\\)\"cell_type\"\s*:")
 _ID = re.compile(r"\s*\{:?[^}]*#([\w-]+)[^}]*\}\s*$")
 
 
@@ -40,6 +46,26 @@ def sections(text: str) -> list[Section]:
         _section(lines, start, end, found)
         for (start, _), end in zip(starts, ends, strict=True)
     ]
+
+
+def cell_sections(text: str) -> list[Section]:
+    """The Markdown cells of a notebook as sections, each by the cell's id.
+
+    Their title is the heading that they stand under, or begin with; their lines
+    are counted in the notebook's file, as far as that has lines.
+    """
+    under, found = "", []
+    lines = [text.count("\n", 0, m.start()) + 1 for m in _CELL.finditer(text)]
+    for cell in markdown_cells(text):
+        clear = cleared(cell.text)
+        heads = [(match.start(), match[2]) for match in _HEADING.finditer(clear)]
+        begins = heads and not clear[: heads[0][0]].strip()
+        title = heads[0][1] if begins else under
+        line = lines[cell.number - 1] if cell.number <= len(lines) else 0
+        parts = references(cell.text)
+        found.append(Section(cell.id, title, line, line, cell.text, parts))
+        under = heads[-1][1] if heads else under
+    return found
 
 
 def repeated_ids(text: str) -> list[tuple[int, str]]:

@@ -2,7 +2,12 @@
 
 A section is a heading of a page with what follows it, named PAGE#SECTION; the
 page is its path below the language's folder, with the language before it and
-without `.md`. What stands before the first heading is PAGE#.
+without `.md`. What stands before the first heading is PAGE#. Of a notebook each
+Markdown cell is a section, named by the cell's id.
+
+What a section is read against are the lines of its `src:` references, by their
+address, and the functions of its `test:` references, by `test:` and the node id
+without parameters.
 """
 
 import difflib
@@ -10,17 +15,21 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePath
 from urllib.parse import unquote
 
 from codewalk.config import LANGUAGES
 from codewalk.digest import digest_lines
 from codewalk.errors import CodewalkError, Problem
 from codewalk.history import UNKNOWN, when_changed
-from codewalk.references import Library, Source, scheme_of
+from codewalk.outcomes import span_of_test
+from codewalk.references import Library, Source
 from codewalk.reviews import Code, Review, Reviews
 from codewalk.scan import read_page, without_front_matter
-from codewalk.sections import Section, sections
+from codewalk.sections import Section, cell_sections, sections
 from codewalk.source import SourceFile, Span
+
+_NOTEBOOK = ".ipynb"
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,12 @@ class Finding:
     changes: tuple[Change, ...]
 
     @property
+    def anchor(self) -> str:
+        """Where the section is on its page: an id."""
+        name = self.key.partition("#")[2]
+        return f"cell-id={name}" if name and self.path.endswith(_NOTEBOOK) else name
+
+    @property
     def code(self) -> tuple[Change, ...]:
         """What changed in the code that the section was read against."""
         return tuple(one for one in self.changes if one.kind in ("changed", "gone"))
@@ -104,14 +119,15 @@ def problems(library: Library) -> Iterator[Problem]:
     seen: dict[str, int] = {}
     for passage in _all(library):
         section = passage.section
-        first = seen.setdefault(passage.key, section.start)
-        if first == section.start:
-            continue
-        if section.id:
+        first = seen.get(passage.key)
+        if first is None:
+            seen[passage.key] = section.start
+        elif section.id:
             text = f"a section {section.id!r} is already at line {first}"
             yield Problem(passage.path, section.start, text)
         elif passage.code or passage.broken:
-            text = f"{section.title!r} refers to code and has no id ({{ #name }})"
+            what = "cell" if passage.path.endswith(_NOTEBOOK) else "{ #name }"
+            text = f"{section.title!r} refers to code and has no id ({what})"
             yield Problem(passage.path, section.start, text)
 
 
@@ -121,7 +137,7 @@ def page_findings(
     """By the section's id, what changed in the code of one page's sections."""
     found: dict[str, Finding] = {}
     name = page_name(library, path)
-    for section in _named(text):
+    for section in _named(path, text):
         review = reviews.get(f"{name}#{section.id}")
         if review and section.id not in found:
             passage = _passage(library, path, section)
@@ -194,11 +210,20 @@ def when(library: Library, finding: Finding, reviews: Reviews) -> str:
 def _when(library: Library, change: Change, code: Code) -> str:
     if change.kind == "gone":
         return UNKNOWN
-    address, _, fragment = change.address.partition("#")
+    address, fragment = _place(change.address)
     file = library.sources.file(address)
     now = code_of(file.span(fragment)).digest
     digest = partial(_digest_then, file.path, fragment)
     return when_changed(library.project.root, file.path, code.digest, now, digest)
+
+
+def _place(address: str) -> tuple[str, str]:
+    """The file of an address, and the step or symbol in it."""
+    if address.startswith("test:"):
+        path, _, test = address.removeprefix("test:").partition("::")
+        return path, test.replace("::", ".")
+    path, _, fragment = address.partition("#")
+    return path, fragment
 
 
 def _digest_then(path: str, fragment: str, data: bytes | None) -> str | None:
@@ -228,7 +253,8 @@ def digest_prose(text: str) -> str:
 
 def page_name(library: Library, path: str) -> str:
     """`en/forward/main-loop` for a page that is given by its path from the root."""
-    return path.removeprefix(library.project.pages + "/").removesuffix(".md")
+    name = path.removeprefix(library.project.pages + "/")
+    return name.removesuffix(".md").removesuffix(_NOTEBOOK)
 
 
 def _all(library: Library) -> Iterator[Passage]:
@@ -238,14 +264,15 @@ def _all(library: Library) -> Iterator[Passage]:
             path, library.project.relative(path)
         )
         for language in LANGUAGES
-        for path in sorted((root / language).rglob("*.md"))
+        for path in sorted((root / language).rglob("*"))
+        if path.suffix in (".md", _NOTEBOOK) and not _hidden(path.relative_to(root))
     }
-    pages = {name: list(_named(text)) for name, text in texts.items()}
+    pages = {name: list(_named(name, text)) for name, text in texts.items()}
     for name, found in pages.items():
         language, _, rest = name.partition("/")
         others = [f"{other}/{rest}" for other in LANGUAGES if other != language]
         twins = {
-            section.id: (f"{other.removesuffix('.md')}#{section.id}", section.text)
+            section.id: (f"{page_name(library, other)}#{section.id}", section.text)
             for other in others
             for section in reversed(pages.get(other, []))
             if _has_name(section)
@@ -256,8 +283,16 @@ def _all(library: Library) -> Iterator[Passage]:
             yield _passage(library, path, section, *(twin or ("", "")))
 
 
-def _named(text: str) -> Iterator[Section]:
+def _hidden(path: PurePath) -> bool:
+    """Whether it is none of the site: a notebook's checkpoint, say."""
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _named(path: str, text: str) -> Iterator[Section]:
     """The sections of a page; what is before the first heading if it says anything."""
+    if path.endswith(_NOTEBOOK):
+        yield from cell_sections(text)
+        return
     for section in sections(without_front_matter(text)):
         if section.id or section.title or section.text.strip():
             yield section
@@ -273,16 +308,29 @@ def _passage(
 ) -> Passage:
     code: dict[str, Code] = {}
     broken: dict[str, str] = {}
-    language = page_name(library, path).partition("/")[0]
     for found in section.found:
-        if scheme_of(found.target) != "src":
+        scheme, _, rest = found.target.partition(":")
+        if scheme not in ("src", "test"):
             continue
-        address = unquote(found.target.partition(":")[2])
+        address = unquote(rest) if scheme == "src" else _test_address(rest)
         try:
-            reference = library.resolve(found.target, language)
-            if isinstance(reference, Source):
-                code[address] = code_of(reference.span)
+            code[address] = code_of(_span(library, found.target))
         except CodewalkError as error:
             broken[address] = str(error)
     key = f"{page_name(library, path)}#{section.id}"
     return Passage(key, path, section, code, broken, twin, twin_text)
+
+
+def _test_address(node: str) -> str:
+    """A test by what is read of it: its function, which all of its cases share."""
+    path, separator, test = node.partition("::")
+    return f"test:{path}{separator}{test.partition('[')[0]}"
+
+
+def _span(library: Library, target: str) -> Span:
+    """The lines that a `src:` or a `test:` reference is about."""
+    if target.startswith("test:"):
+        return span_of_test(target.removeprefix("test:"), library.sources)
+    source = library.resolve(target, "")
+    assert isinstance(source, Source)  # of that scheme nothing else is
+    return source.span

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 
+import pytest
 from chart_reading import draw, of_kind, peers, series, words
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,18 @@ def test_names_beyond_the_plot_make_the_chart_taller() -> None:
     centres = sorted(y for _, _, y in of_kind(svg, "name", "text"))
     assert all(b - a >= LINE - 0.02 for a, b in pairwise(centres))
     assert float(ET.fromstring(svg).get("viewBox", "").split()[3]) > 400
+
+
+def test_a_name_of_several_lines_is_centred_on_the_end_of_its_line() -> None:
+    long = "FlashAttention-2, the implementation of its authors, in CUDA"
+    svg = draw(series((9, 9, 200)), series((1, 1, 100), long, "peer-1"), width=358)
+    [(name, _, first)] = [one for one in of_kind(svg, "name", "text") if len(one[0])]
+    assert len(name) > 3
+    last = first + sum(float(line.get("dy", 0)) for line in name)
+    plot = 34 + 4  # where a plot begins, and how far a baseline is below the middle
+    end = plot + end_of_line(svg, "var(--cw-peer-1)")
+    assert (first + last) / 2 == pytest.approx(end, abs=1)
+    assert of_kind(svg, "leader") == []
 
 
 def test_a_leader_ties_only_names_that_moved() -> None:

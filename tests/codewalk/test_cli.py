@@ -2,8 +2,6 @@
 
 import io
 import json
-import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -200,9 +198,7 @@ def test_check_lists_the_problems(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stub = types.ModuleType("codewalk.check")
-    vars(stub)["problems"] = lambda project: found
-    monkeypatch.setitem(sys.modules, "codewalk.check", stub)
+    monkeypatch.setattr("codewalk.cli.problems", lambda project: found)
     assert main(["check"]) == status
     assert capsys.readouterr().out == out
 

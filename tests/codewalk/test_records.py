@@ -119,7 +119,7 @@ def put(key: str, value: object) -> Change_:
 
 
 MALFORMED: dict[str, tuple[Change_, str]] = {
-    "newer": (put("schema", 2), r"written by a newer codewalk \(schema 2"),
+    "newer": (put("schema", 3), r"written by a newer codewalk \(schema 3"),
     "no schema": (lambda data: data.pop("schema"), "no schema number"),
     "schema true": (put("schema", True), "no schema number, got True"),
     "missing": (lambda data: data.pop("inputs"), "no 'inputs'"),
@@ -272,7 +272,7 @@ def test_a_disk_that_fills_while_writing_leaves_nothing(
 
 def test_a_newer_record_is_left_alone(tiny: Project, record: Record) -> None:
     path = write_record(tiny, record)
-    newer = path.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2')
+    newer = path.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 3')
     path.write_text(newer)
     with pytest.raises(CodewalkError, match="written by a newer codewalk"):
         write_record(tiny, record)

@@ -143,6 +143,22 @@ def test_an_unpacked_archive_is_one_too(table, say: Say, peer: Peer, tmp_path) -
     assert "1 hold, 1 fail" in text
 
 
+def test_files_of_a_commit_are_enough_to_bump(
+    project, table, say: Say, tmp_path: Path
+) -> None:
+    new = "d" * 40
+    files = tmp_path / "files" / f"peer-{new}"
+    files.mkdir(parents=True)
+    (files / "a.h").write_text("\n" + HEADER)
+    status, text = say("bump", "peer", new, "--write", folder=files.parent)
+    assert (status, "0 same, 1 moved, 0 changed, 1 gone" in text) == (1, True)
+    upstream = read_upstream(upstream_path(project))
+    assert upstream.places["scale"].commit == new
+    assert upstream.places["scale"].start_line == 3
+    short = say("bump", "peer", new[:12], folder=files.parent)
+    assert (short[0], "no clone of someone/peer" in short[1]) == (2, True)
+
+
 def test_what_no_clone_is_given_for_is_not_called_fine(
     table, say: Say, tmp_path: Path
 ) -> None:

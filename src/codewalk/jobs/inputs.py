@@ -82,6 +82,15 @@ def read_lists(folder: Path) -> set[str]:
     return {path for one in lists for path in json.loads(one.read_text("ascii"))}
 
 
+def read_listings(folder: Path) -> dict[str, tuple[str, ...]]:
+    """What a job looked for, and found when it began: see codewalk.listing."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(folder.glob("*.listings")):
+        for pattern, names in json.loads(path.read_text("ascii")).items():
+            found.setdefault(pattern, set()).update(names)
+    return {pattern: tuple(sorted(names)) for pattern, names in sorted(found.items())}
+
+
 def digests(
     tree: Tree, listed: Iterable[str], before: Mapping[str, Stamp]
 ) -> dict[str, str]:

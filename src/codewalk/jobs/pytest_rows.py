@@ -4,6 +4,10 @@ A row's case is {"test": node id}; its values are the outcome and what the test
 recorded with record_property. Times are left out: they would differ in every
 run. A last row, {"summary": "all"}, counts. Without $CODEWALK_ROWS it does
 nothing.
+
+What it looked for in the folders that it was given, test files and conftest.py,
+goes to a file in $CODEWALK_INPUTS: a new one would be run, or would change what
+is run, and is an input of no earlier run.
 """
 
 import json
@@ -12,10 +16,13 @@ import os
 import re
 import socket
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
 import pytest
+
+from codewalk.listing import matching
 
 Scalar = str | int | float | bool
 
@@ -95,6 +102,36 @@ def pytest_configure(config: pytest.Config) -> None:
     # A worker of xdist hands its reports to the one process that writes.
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(RowReporter(path, config.rootpath))
+        folder = os.environ.get("CODEWALK_INPUTS")
+        if folder:
+            _save_listings(config, Path(folder))
+
+
+def _save_listings(config: pytest.Config, folder: Path) -> None:
+    root = config.rootpath.resolve()
+    found = {one: matching(root, one) for one in sorted({*_patterns(config, root)})}
+    path = folder / f"{os.getpid()}.listings"
+    path.write_text(json.dumps(found), encoding="ascii")
+
+
+def _patterns(config: pytest.Config, root: Path) -> Iterator[str]:
+    """What is looked for where: see codewalk.listing."""
+    names = [*config.getini("python_files"), "conftest.py"]
+    for word in config.args:
+        place = (config.invocation_params.dir / word.partition("::")[0]).resolve()
+        if not place.exists() or not place.is_relative_to(root):
+            continue  # a module's name (--pyargs), or none of our files
+        if place.is_dir():
+            inside = _prefix(place, root)
+            yield from (f"{inside}**/{name}" for name in names if "/" not in name)
+        for above in place.parents:
+            if above.is_relative_to(root):
+                yield f"{_prefix(above, root)}conftest.py"
+
+
+def _prefix(folder: Path, root: Path) -> str:
+    path = folder.relative_to(root).as_posix()
+    return "" if path == "." else f"{path}/"
 
 
 def _outcome(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str]:

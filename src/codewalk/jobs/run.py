@@ -14,7 +14,7 @@ from typing import Protocol
 
 from codewalk.config import Job, Project
 from codewalk.errors import CodewalkError
-from codewalk.jobs.inputs import Tree, digests, read_lists
+from codewalk.jobs.inputs import Tree, digests, read_listings, read_lists
 from codewalk.jobs.machine import Machine, job_environment
 from codewalk.jobs.process import Program, Stop, run
 from codewalk.record_format import parse_rows
@@ -129,6 +129,7 @@ def run_job(session: Session, job: Job, watch: JobWatch) -> Record:
             inputs=digests(tree, read_lists(folder / "inputs"), before),
             job_digest=job.digest,
             rows=_rows(folder / "rows"),
+            listings=read_listings(folder / "inputs"),
         )
         if job.kind == "notebook":
             # First: a record never speaks of a copy that is not there.

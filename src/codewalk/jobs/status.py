@@ -101,6 +101,6 @@ def _state(project: Project, record: Record, job: Job | None) -> JobState:
 def _changed(found: Iterable[Change]) -> str:
     """The first changes in words, and how many there are besides."""
     first, *others = found
-    word = "gone" if first.gone else "changed"
+    word = "gone" if first.gone else "added" if first.added else "changed"
     text = f"{first.path} {word} ({first.when or 'uncommitted'})"
     return f"{text} and {len(others)} more" if others else text

@@ -1,47 +1,62 @@
-"""One panel of a chart: Altair marks in, tidy SVG elements out.
+"""One panel of a chart as SVG elements.
 
 A panel's origin is the upper left corner of its plot; titles and labels stand outside
-of it, at negative or larger coordinates. What is data is drawn through Altair's
-scales, what is annotation is placed in pixels.
+of it, at negative or larger coordinates. What is data is given in its own numbers and
+goes through the scales; what is annotation is given in pixels. Every element is drawn
+around its own origin and moved to its place.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from codewalk.render.chart_geometry import Scale
 
 LABEL, TICK, LINE = 13, 12, 16  # text sizes, and the height of a line of labels
 MARKER = 10.0  # how much room a marker takes, with a hair of ground around it
-CROSS = "M-1,-1L1,1M1,-1L-1,1"
-GEOMETRY = frozenset(("d", "dy", "transform", "x", "x2", "y", "y2"))
-PAINT = frozenset(("fill", "stroke", "stroke-dasharray", "stroke-width"))
-TEXT = frozenset(("font-size", "font-weight", "text-anchor"))
-KIND = re.compile(r"\b([a-z]+)_\d+_marks\b")
-LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
+MUTED = "var(--cw-muted)"
+# Lines of one pixel are sharp where they lie on the middle of a pixel.
+SHARP = 0.5
+TICK_LENGTH = 4
+WHISKER, WHISKER_END = 1.25, 7.0
+CROSS, CROSS_STROKE = 4.2, 1.75
+DASH = 24.0  # a lone point of a series without markers is a level line this long
+MARKER_STROKE = 1.5
+# From the middle of a letter down to its baseline, in parts of its size.
+BASELINE = 0.3
+
+Attributes = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a series looks: its colour, its line, and its marker if it has one."""
+    """How a series looks: its colour, its line, and its marker if it has one.
+
+    `radius` is half of the marker's width.
+    """
 
     colour: str
     width: float
     dash: tuple[int, ...] = ()
     shape: str = ""
-    area: float = 0.0
+    radius: float = 0.0
 
     @property
-    def stroke(self) -> dict[str, Any]:
-        """The line's properties, in Vega's words."""
-        dash = {"strokeDash": list(self.dash)} if self.dash else {}
-        return {"color": self.colour, "strokeWidth": self.width, **dash}
+    def stroke(self) -> Attributes:
+        """The line's attributes."""
+        dashes = {"stroke-dasharray": ",".join(map(str, self.dash))}
+        return _stroke(self.colour, self.width) | (dashes if self.dash else {})
+
+
+STYLES: Mapping[str, Style] = {
+    "ours": Style("var(--cw-ours)", 2.5, (), "circle", 3.5),
+    "peer-1": Style("var(--cw-peer-1)", 1.5, (), "square", 3.3),
+    "peer-2": Style("var(--cw-peer-2)", 1.5, (9, 4), "triangle", 3.5),
+    "peer-3": Style("var(--cw-peer-3)", 1.5, (4, 3), "diamond", 3.7),
+    "reference": Style("var(--cw-reference)", 1, (2, 3)),
+}
 
 
 @dataclass
@@ -54,7 +69,7 @@ class Panel:
     y_ticks: Sequence[tuple[float, str]]
     x_labels: bool = True
     y_labels: bool = True
-    _layers: list[Any] = field(default_factory=list, init=False)
+    _marks: list[ET.Element] = field(default_factory=list, init=False)
 
     @property
     def width(self) -> float:
@@ -68,43 +83,51 @@ class Panel:
 
     def curve(self, parts: Sequence[Sequence[tuple[float, float]]], s: Style) -> None:
         """Draw a line in parts: it breaks where nothing was measured."""
-        rows = [
-            {"x": x, "y": y, "part": number}
-            for number, part in enumerate(parts)
-            for x, y in part
+        paths = [
+            "M" + "L".join(f"{_short(self.x(x))},{_short(self.y(y))}" for x, y in part)
+            for part in parts
         ]
-        mark = {"type": "line", "strokeJoin": "round", **s.stroke}
-        self._data("line", mark, rows, detail="part:N")
+        self._add("line", (_element("path", s.stroke, d=path) for path in paths))
 
     def markers(
         self, points: Sequence[tuple[float, float]], s: Style, *, hollow: bool
     ) -> None:
         """Draw a series' markers, hollow ones on the page's ground."""
-        rows = [{"x": x, "y": y} for x, y in points]
-        self._data("marker", self._marker(s, hollow), rows)
+        places = ((self.x(x), self.y(y)) for x, y in points)
+        self._add("marker", (_marker(x, y, s, hollow) for x, y in places))
 
     def whiskers(self, spreads: Sequence[tuple[float, float, float]], s: Style) -> None:
         """Draw spreads, each as x, low and high, with a short bar at both ends."""
-        rows = [{"x": x, "y": low, "y2": high} for x, low, high in spreads]
-        ends = [{"x": x, "y": end} for x, *both in spreads for end in both]
-        bar = {"color": s.colour, "thickness": 1.25, "size": 7, "orient": "horizontal"}
-        rule = {"type": "rule", "color": s.colour, "strokeWidth": 1.25}
-        self._data("whisker", rule, rows, y2="y2:Q")
-        self._data("bar", {"type": "tick", **bar}, ends)
+        stroke = _stroke(s.colour, WHISKER)
+        places = [(self.x(x), self.y(low), self.y(high)) for x, low, high in spreads]
+        self._add(
+            "whisker", (_line(x, low, 0, high - low, stroke) for x, low, high in places)
+        )
+        self._add(
+            "bar",
+            (
+                _line(x - WHISKER_END / 2, y, WHISKER_END, 0, stroke)
+                for x, *ends in places
+                for y in ends
+            ),
+        )
 
     def dashes(self, points: Sequence[tuple[float, float]], s: Style) -> None:
         """Draw short level lines, for lone points of a series without markers."""
-        rows = [{"x": x, "y": y} for x, y in points]
-        dash = {"type": "point", "shape": "stroke", "size": 600}
-        dash |= {"stroke": s.colour, "strokeWidth": s.width, "strokeDash": [*s.dash]}
-        self._data("line", dash, rows)
+        places = ((self.x(x) - DASH / 2, self.y(y)) for x, y in points)
+        self._add("line", (_line(x, y, DASH, 0, s.stroke) for x, y in places))
 
     def crosses(self, places: Sequence[tuple[float, float]], s: Style) -> None:
         """Put an × on the baseline for each x, moved sideways by a few pixels."""
-        for x, shift in places:
-            mark = {"type": "point", "shape": CROSS, "size": 70, "xOffset": shift}
-            mark |= {"stroke": s.colour, "strokeWidth": 1.75, "fill": None}
-            self._data("missing", mark, [{"x": x, "y": 0}])
+        stroke, r = _stroke(s.colour, CROSS_STROKE), CROSS
+        path = f"M{-r},{-r}L{r},{r}M{r},{-r}L{-r},{r}"
+        self._add(
+            "missing",
+            (
+                _element("path", stroke, _moved(self.x(x) + shift, self.height), d=path)
+                for x, shift in places
+            ),
+        )
 
     def text(
         self,
@@ -115,145 +138,137 @@ class Panel:
         *,
         size: int = LABEL,
         colour: str = "var(--cw-text)",
-        **more: Any,
+        anchor: str = "start",
+        weight: str = "",
     ) -> None:
         """Write a text, or its lines, vertically centred at a pixel."""
-        lines = text if isinstance(text, str) else list(text)
-        mark = {"type": "text", "text": lines, "fontSize": size, "color": colour}
-        mark |= {"align": "left", "baseline": "middle", "lineHeight": LINE, **more}
-        self._pixels(kind, mark, x=x, y=y)
+        lines = [text] if isinstance(text, str) else text
+        look = {"font-weight": weight} if weight else {}
+        self._add(kind, [_text(x, y, lines, size, colour, anchor, look)])
 
     def rule(
         self, kind: str, start: tuple[float, float], end: tuple[float, float], s: Style
     ) -> None:
         """Draw a straight line between two pixels."""
-        places = {"x": start[0], "y": start[1], "x2": end[0], "y2": end[1]}
-        self._pixels(kind, {"type": "rule", **s.stroke}, **places)
+        (x, y), (to_x, to_y) = start, end
+        self._add(kind, [_line(x, y, to_x - x, to_y - y, s.stroke)])
 
     def swatch(self, x: float, y: float, length: float, s: Style, hollow: bool) -> None:
         """Draw a piece of a series' line with its marker, as its key."""
         self.rule("key", (x, y), (x + length, y), s)
         if s.shape:
-            self._pixels("key", self._marker(s, hollow), x=x + length / 2, y=y)
+            self._add("key", [_marker(x + length / 2, y, s, hollow)])
 
     def draw(self) -> list[ET.Element]:
-        """Return the panel's SVG elements, freed of all that Vega adds."""
-        # Both take most of a second to load: only a build with a chart pays.
-        import altair as alt
-        import vl_convert
+        """Return the panel's SVG elements: first the axes, then the marks."""
+        return [*self._axes(), *self._marks]
 
-        chart = alt.layer(*self._layers, width=self.width, height=self.height)
-        chart = chart.properties(
-            padding=0, autosize=alt.AutoSizeParams(type="none")
-        ).configure(view={"stroke": None})
-        # Altair's own check of what it is given took more time than the drawing.
-        svg: str = vl_convert.vegalite_to_svg(chart.to_dict(validate=False))
-        return [part for child in ET.fromstring(svg) for part in _tidied(child)]
-
-    def _marker(self, s: Style, hollow: bool) -> dict[str, Any]:
-        fill = "var(--cw-bg)" if hollow else s.colour
-        mark = {"type": "point", "shape": s.shape, "size": s.area, "opacity": 1}
-        return mark | {"fill": fill, "stroke": s.colour, "strokeWidth": 1.5}
-
-    def _data(
-        self, kind: str, mark: Any, rows: list[dict[str, float]], **more: str
-    ) -> None:
-        if rows:
-            self._add(kind, mark, rows, **self._axes, **more)
-
-    def _pixels(self, kind: str, mark: Any, **places: float) -> None:
-        import altair as alt
-
-        at = {channel: alt.value(place) for channel, place in places.items()}
-        self._add(kind, mark, [{}], **at)
-
-    def _add(self, kind: str, mark: Any, rows: list[Any], **encoding: Any) -> None:
-        import altair as alt
-
-        name = f"{kind}_{len(self._layers)}"  # comes back as a class in the SVG
-        chart = alt.Chart(alt.InlineData(values=rows), name=name, mark=mark)
-        self._layers.append(chart.encode(**encoding))
-
-    @cached_property
-    def _axes(self) -> dict[str, Any]:
-        return {
-            "x": self._axis("X", self.x, self.x_ticks, self.x_labels, grid=False),
-            "y": self._axis("Y", self.y, self.y_ticks, self.y_labels, grid=True),
-        }
-
-    def _axis(
-        self,
-        channel: str,
-        scale: Scale,
-        ticks: Sequence[tuple[float, str]],
-        labels: bool,
-        *,
-        grid: bool,
-    ) -> Any:
-        """An Altair channel. Only the y axis has a grid, only the x axis a line."""
-        import altair as alt
-
-        values = [value for value, _ in ticks]
-        texts = json.dumps([text for _, text in ticks])
-        axis = alt.Axis(
-            title=None,
-            values=values,
-            labelExpr=f"{texts}[indexof({json.dumps(values)}, datum.value)]",
-            labels=labels,
-            labelFontSize=TICK,
-            labelColor="var(--cw-muted)",
-            labelOverlap=False,
-            labelFlush=False,
-            labelPadding=8 if grid else 4,
-            grid=grid,
-            gridColor="var(--cw-rule)",
-            ticks=not grid,
-            tickSize=4,
-            tickColor="var(--cw-muted)",
-            domain=not grid,
-            domainColor="var(--cw-muted)",
+    def _axes(self) -> Iterable[ET.Element]:
+        """Only the y axis has a grid, only the x axis a line and ticks."""
+        rule, muted = _stroke("var(--cw-rule)", 1), _stroke(MUTED, 1)
+        across = [(self.x(value), text) for value, text in self.x_ticks]
+        up = [(self.y(value), text) for value, text in self.y_ticks]
+        foot = self.height + SHARP
+        grid = (_line(SHARP, round(y) + SHARP, self.width, 0, rule) for y, _ in up)
+        ticks = (
+            _line(round(x) + SHARP, foot, 0, TICK_LENGTH, muted) for x, _ in across
         )
-        kind: dict[str, Any] = {"type": "log", "base": 2} if scale.log2 else {}
-        return getattr(alt, channel)(
-            f"{channel.lower()}:Q",
-            axis=axis,
-            scale=alt.Scale(
-                domain=[scale.low, scale.high],
-                range=[scale.start, scale.stop],
-                nice=False,
-                zero=False,
-                **kind,
-            ),
-        )
+        yield _group("grid", grid)
+        yield _group("tick", ticks)
+        yield _group("domain", [_line(SHARP, foot, self.width, 0, muted)])
+        if self.x_labels:
+            y = self.height + TICK_LENGTH + 4 + TICK * 0.45
+            yield _group("label", (_label(x, y, text, "middle") for x, text in across))
+        if self.y_labels:
+            yield _group("label", (_label(-8, y, text, "end") for y, text in up))
+
+    def _add(self, kind: str, elements: Iterable[ET.Element]) -> None:
+        group = _group(kind, elements)
+        if len(group):
+            self._marks.append(group)
 
 
-def _tidied(element: ET.Element) -> list[ET.Element]:
-    """Copy a Vega element with what a page needs: no roles, fonts, empty groups.
-
-    A group that says nothing is replaced by its children, hence a list.
-    """
-    tag = element.tag.rpartition("}")[2]
-    name = element.get("class", "")
-    if tag == "rect" or name in ("background", "foreground"):
-        return []
-    children = [part for child in element for part in _tidied(child)]
-    attributes = {
-        key: LONG_NUMBER.sub(_shorter, value) if key in GEOMETRY else value
-        for key, value in element.items()
-        if key in GEOMETRY | PAINT | TEXT and value != "translate(0,0)"
-    }
-    if kind := KIND.search(name):
-        attributes["class"] = f"cw-chart-{kind[1]}"
-    elif "role-axis-" in name:
-        attributes["class"] = f"cw-chart-{name.rpartition('role-axis-')[2]}"
-    if tag == "g" and not (attributes and children):
-        return children
-    copy = ET.Element(tag, attributes)
-    copy.text = element.text
-    copy.extend(children)
-    return [copy]
+def _circle(r: float) -> str:
+    return f"M{r},0A{r},{r},0,1,1,{-r},0A{r},{r},0,1,1,{r},0Z"
 
 
-def _shorter(number: re.Match[str]) -> str:
+def _square(r: float) -> str:
+    return f"M{-r},{-r}H{r}V{r}H{-r}Z"
+
+
+def _triangle(r: float) -> str:
+    """Of equal sides."""
+    h = round(r * 3**0.5 / 2, 2)
+    return f"M0,{-h}L{r},{h}H{-r}Z"
+
+
+def _diamond(r: float) -> str:
+    return f"M0,{-r}L{r},0L0,{r}L{-r},0Z"
+
+
+SHAPES: Mapping[str, Callable[[float], str]] = {
+    "circle": _circle,
+    "square": _square,
+    "triangle": _triangle,
+    "diamond": _diamond,
+}
+
+
+def _marker(x: float, y: float, s: Style, hollow: bool) -> ET.Element:
+    fill = "var(--cw-bg)" if hollow else s.colour
+    look = {"fill": fill, **_stroke(s.colour, MARKER_STROKE)}
+    return _element("path", look, _moved(x, y), d=SHAPES[s.shape](s.radius))
+
+
+def _line(x: float, y: float, dx: float, dy: float, look: Attributes) -> ET.Element:
+    return _element("line", look, _moved(x, y), x2=_short(dx), y2=_short(dy))
+
+
+def _label(x: float, y: float, text: str, anchor: str) -> ET.Element:
+    return _text(x + SHARP, y + SHARP, [text], TICK, MUTED, anchor, {})
+
+
+def _text(
+    x: float,
+    y: float,
+    lines: Sequence[str],
+    size: int,
+    colour: str,
+    anchor: str,
+    look: Attributes,
+) -> ET.Element:
+    first = y - LINE * (len(lines) - 1) / 2 + round(size * BASELINE)
+    ink = {"font-size": f"{size}px", "fill": colour, "text-anchor": anchor}
+    text = _element("text", ink | dict(look), _moved(x, first))
+    if len(lines) == 1:
+        text.text = lines[0]
+        return text
+    for number, line in enumerate(lines):
+        step = {"x": "0", "dy": str(LINE)} if number else {}
+        ET.SubElement(text, "tspan", step).text = line
+    return text
+
+
+def _group(kind: str, elements: Iterable[ET.Element]) -> ET.Element:
+    group = ET.Element("g", {"class": f"cw-chart-{kind}"})
+    group.extend(elements)
+    return group
+
+
+def _element(tag: str, *attributes: Attributes, **more: str) -> ET.Element:
+    return ET.Element(
+        tag, {k: v for one in (*attributes, more) for k, v in one.items()}
+    )
+
+
+def _stroke(colour: str, width: float) -> dict[str, str]:
+    return {"stroke": colour, "stroke-width": f"{width:g}"}
+
+
+def _moved(x: float, y: float) -> Attributes:
+    return {"transform": f"translate({_short(x)},{_short(y)})"}
+
+
+def _short(number: float) -> str:
     """A hundredth of a pixel is finer than any screen."""
-    return f"{round(float(number[0]), 2) + 0.0:.12g}"
+    return f"{round(number, 2) + 0.0:.12g}"

@@ -12,7 +12,6 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from codewalk.render.chart_geometry import (
@@ -25,16 +24,17 @@ from codewalk.render.chart_geometry import (
     x_scale,
     x_ticks,
 )
-from codewalk.render.chart_panel import LABEL, LINE, MARKER, TICK, Panel, Style
+from codewalk.render.chart_panel import (
+    LABEL,
+    LINE,
+    MARKER,
+    MUTED,
+    STYLES,
+    TICK,
+    Panel,
+    Style,
+)
 
-STYLES = {
-    "ours": Style("var(--cw-ours)", 2.5, (), "circle", 48),
-    "peer-1": Style("var(--cw-peer-1)", 1.5, (), "square", 44),
-    "peer-2": Style("var(--cw-peer-2)", 1.5, (9, 4), "triangle-up", 48),
-    "peer-3": Style("var(--cw-peer-3)", 1.5, (4, 3), "diamond", 56),
-    "reference": Style("var(--cw-reference)", 1, (2, 3)),
-}
-MUTED = "var(--cw-muted)"
 WIDTH, HEIGHT = 620, 320
 TOP, BOTTOM = 34, 46  # above a plot: the y title; below it: ticks and the x title
 INSET = 12  # from the plot's edges to the first and the last x
@@ -189,7 +189,7 @@ def _multiples(
             _draw_series(plot, one, shown)
         lines = titles[number]
         middle = -TITLE_FOOT - LINE * len(lines) / 2
-        _key(plot, "title", peer, 0, middle, lines, fontWeight=600)
+        _key(plot, "title", peer, 0, middle, lines, weight="600")
         if number == 0:
             up = top + head
             _y_title(plot, y, left, 12 - up)
@@ -338,7 +338,7 @@ def _y_title(plot: Panel, y: Axis, left: float, down: float) -> None:
 
 def _x_title(plot: Panel, x: Axis) -> None:
     middle, down = plot.width / 2, plot.height + 36
-    plot.text("unit", middle, down, x.title, size=TICK, colour=MUTED, align="center")
+    plot.text("unit", middle, down, x.title, size=TICK, colour=MUTED, anchor="middle")
 
 
 def _key(
@@ -348,11 +348,11 @@ def _key(
     x: float,
     y: float,
     lines: Sequence[str],
-    **more: Any,
+    weight: str = "",
 ) -> None:
     """A piece of the line, then the series' name in ink that is always readable."""
     plot.swatch(x, y, SWATCH, STYLES[one.style], one.stale)
-    plot.text(kind, x + SWATCH + 6, y, lines, **more)
+    plot.text(kind, x + SWATCH + 6, y, lines, weight=weight)
 
 
 def _key_places(
@@ -374,7 +374,8 @@ def _key_places(
 
 
 def _moved(x: float, y: float, plot: Panel) -> ET.Element:
-    group = ET.Element("g", {"transform": f"translate({x:.6g},{y:.6g})"})
+    move = f"translate({x:.6g},{y:.6g})"
+    group = ET.Element("g", {"fill": "none", "transform": move})
     group.extend(plot.draw())
     return group
 

@@ -31,7 +31,8 @@ _STEP = re.compile(r"(#\s*\[)([a-z0-9-]+)(\]\s.*)", re.DOTALL)
 Piece = tuple[_TokenType, str]
 
 
-@lru_cache(maxsize=512)
+# Few: pages embed lines of few files, and all tokens of a tree are a lot of memory.
+@lru_cache(maxsize=32)
 def tokens(file: SourceFile) -> list[list[Piece]]:
     """The tokens of each line; a line that they do not reproduce is one plain token."""
     lines: list[list[Piece]] = [[]]

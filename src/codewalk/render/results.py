@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from codewalk.config import Column
 from codewalk.records import MEASURED, Change, Record, Row, Scalar
@@ -82,10 +81,6 @@ def table(page: Page, found: Table, caption: str) -> str:
     )
 
 
-# A preview draws again only what has changed.
-_drawing = lru_cache(maxsize=256)(line_chart)
-
-
 def plot(page: Page, found: Plot, caption: str) -> str:
     """The rows as a line chart, with its table one click away."""
     if found.record is None:
@@ -100,8 +95,8 @@ def plot(page: Page, found: Plot, caption: str) -> str:
     if x.scale == "log2":
         x_label += f", {word('log-scale', page.language)}"
     drawings = [
-        _drawing(
-            tuple(series),
+        line_chart(
+            series,
             x=Axis(x_label, x.unit, log2=x.scale == "log2"),
             y=Axis(y.title(page.language), y.unit),
             title=caption or title,
@@ -174,11 +169,12 @@ def staleness(record: Record, gone: Sequence[Change], language: str) -> str:
     if not gone:
         return ""
     change = gone[0]
-    key = "stale-gone" if change.gone else "stale-since"
+    key = "gone" if change.gone else "added" if change.added else "since"
     when = change.when or word("uncommitted", language)
     if when == "unknown":
         when = word("unknown", language)
-    return word(key, language, day=record.started[:10], path=change.path, when=when)
+    day = record.started[:10]
+    return word(f"stale-{key}", language, day=day, path=change.path, when=when)
 
 
 def machine(record: Record) -> str:

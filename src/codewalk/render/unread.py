@@ -42,6 +42,6 @@ def behind_note(
         "behind.html",
         language,
         lead=lead,
-        sections=[(name, finding.title) for name, finding in findings.items()],
+        sections=[(one.anchor, one.title) for one in findings.values()],
         reasons=list(dict.fromkeys(stale)),
     )

@@ -1,4 +1,4 @@
-"""Files of other projects at a commit, from clones that are on this machine."""
+"""Files of other projects at a commit, from what there is on this machine."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 
 from codewalk.errors import CodewalkError
+from codewalk.upstream.places import COMMIT
 
 
 @dataclass(frozen=True)
 class Clone:
-    """A git directory that has a certain commit, or an unpacked archive of it."""
+    """A git directory that has a certain commit, or a folder of the files in it."""
 
     folder: Path
     commit: str
@@ -27,6 +28,9 @@ class Clone:
 
     @cached_property
     def date(self) -> str:
+        """The day of the commit; empty where only its files are here."""
+        if self.archive:
+            return ""
         found = _git(self.folder, "show", "-s", "--format=%cs", self.commit)
         return (found or b"").decode().strip()
 
@@ -36,8 +40,9 @@ class Clones:
 
     For owner/name each may be a git directory of it, or hold one as
     `owner+name`, `owner/name` or `name` (with the git directory there, or in a
-    folder `repo` below), or hold GitHub's archive as `name-COMMIT`. A git
-    directory counts if it has the commit, whatever it is called.
+    folder `repo` below), or hold as `name-COMMIT` files of that commit at their
+    paths in the repository: GitHub's archive, or what else was found of them. A
+    git directory counts if it has the commit, whatever it is called.
     """
 
     def __init__(self, folders: Sequence[Path]):
@@ -61,13 +66,19 @@ class Clones:
             found = _git(folder, *words, f"{commit}^{{commit}}")
             if found:
                 return Clone(folder, found.decode().strip())
+        for archive in self._archives(repo, commit):
+            return archive
         raise CodewalkError(f"no clone of {repo} with a commit {commit}; say --from")
 
     def _found(self, repo: str, commit: str) -> Iterator[Clone]:
         for folder in self._folders(repo):
             if _git(folder, "cat-file", "-e", f"{commit}^{{commit}}") is not None:
                 yield Clone(folder, commit)
-        for folder in self.folders:
+        yield from self._archives(repo, commit)
+
+    def _archives(self, repo: str, commit: str) -> Iterator[Clone]:
+        """Folders of files; their name holds the whole commit, nothing shorter."""
+        for folder in self.folders if COMMIT.fullmatch(commit) else ():
             archive = folder / f"{repo.rpartition('/')[2]}-{commit}"
             if archive.is_dir():
                 yield Clone(archive, commit, archive=True)

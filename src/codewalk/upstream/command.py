@@ -50,7 +50,8 @@ def add_parser(verbs: Any) -> None:
             nargs="+",
             default=[],
             metavar="DIR",
-            help="a clone, or a folder of clones named owner+name or name",
+            help="a clone, or a folder of clones named owner+name or name, or of "
+            "their files at their paths, named name-COMMIT",
         )
 
 

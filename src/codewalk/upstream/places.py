@@ -19,7 +19,7 @@ from codewalk.errors import CodewalkError, nearest
 from codewalk.upstream.roles import ROLES
 
 FILE = "upstream.json"
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 _PROJECT_KEYS = {"name": str, "repo": str, "commit": str, "license": str}
 _PLACE_KEYS = {
@@ -207,7 +207,7 @@ def _fields(entry: Any, keys: Mapping[str, type], where: str) -> dict[str, Any]:
 
 
 def _check_commit(commit: str, where: str) -> None:
-    if not _COMMIT.fullmatch(commit):
+    if not COMMIT.fullmatch(commit):
         raise CodewalkError(f"{FILE}: {where}: {commit!r} is no full commit")
 
 
