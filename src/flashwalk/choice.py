@@ -4,7 +4,7 @@ All kernels compute the same within one error budget; they differ in what they
 take and how fast they are:
 
 - hopper: Gluon on Hopper (sm_90) for 16 bits, `flashwalk.hopper.forward`;
-- portable: the best rung in plain Triton, for every other GPU and argument;
+- portable: `flashwalk.ladder.two_loops`, for every other GPU and argument;
 - teaching: the kernel that the chapters walk through, in Triton's interpreter.
 """
 
@@ -110,7 +110,7 @@ def _module(kernel: str) -> ModuleType:
 
 _MODULES = {
     "hopper": "flashwalk.hopper.forward",
-    "portable": "flashwalk.forward",
+    "portable": "flashwalk.ladder.two_loops",
 }
 
 
