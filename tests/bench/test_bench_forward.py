@@ -15,6 +15,11 @@ from bench.cases import Case, forward_cases, ladder_cases, other_cases
 from bench.measure import Call, Machine, Unsupported
 from bench.rows import Rows
 
+# NumPy warns of what Triton's interpreter does with numbers.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Conversion of an array with ndim > 0:DeprecationWarning"
+)
+
 SMALL = Case(2, 2, 1, 24, 24, 16, "fp16", causal=False)
 MACHINE = Machine(lambda run: 0.5, lambda run: 2.0, lambda: None)
 

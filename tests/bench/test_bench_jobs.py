@@ -6,11 +6,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from flashwalk.ladder import RUNGS
 
 from bench import implementations, k_transposed, ladder_speed, standing
 from bench.cases import SEEDS, Case
 from bench.measure import Timing
+from flashwalk.ladder import RUNGS
 
 TABLE = tomllib.loads(
     (Path(__file__).parents[2] / "docs" / "jobs.toml").read_text(encoding="utf-8")
