@@ -27,6 +27,10 @@ from test_memory import (  # noqa: F401
     test_offsets_beyond_int32,
 )
 
+from flashwalk import forward
+from flashwalk.hopper import host
+from flashwalk.ladder import RUNGS, rung
+
 ON_GPU = torch.cuda.is_available()
 if ON_GPU:  # the interpreter is slow
     from test_forward import (  # noqa: F401
@@ -45,10 +49,6 @@ if ON_GPU:  # the interpreter is slow
         test_non_finite_value_under_the_mask,
         test_not_contiguous,
     )
-
-from flashwalk import forward
-from flashwalk.hopper import host
-from flashwalk.ladder import RUNGS, rung
 
 IN_POINTERS = ("forward", "base_two", "two_loops", "moving_pointers")
 IN_TRITON = (*IN_POINTERS, "descriptors")
