@@ -72,7 +72,7 @@ def test_no_measured_quantity_is_typed_into_a_page() -> None:
 
 def test_every_page_has_explicit_ids_for_its_sections() -> None:
     for name, text in texts():
-        if name.startswith("docs/") and name.endswith(".md") and "/forward/" in name:
+        if re.fullmatch(r"docs/\w+/(?:forward|faster|backward)/.*\.md", name):
             body = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
             for heading in re.findall(r"^#{1,4} .*$", body, flags=re.MULTILINE):
                 assert re.search(r"\{ #[a-z][a-z0-9-]* \}$", heading), (name, heading)

@@ -23,10 +23,16 @@ SECTIONS = {
     "elsewhere": r"\]\((?:https://github\.com/|up:)",
     "next": r"\?\s*$",
 }
-CHAPTERS = sorted((ROOT / "docs").glob("*/forward/*.md"))
+# The parts of the book; a notebook in one of them is no chapter.
+FOLDERS = ("forward", "faster", "backward")
+CHAPTERS = sorted(
+    path for folder in FOLDERS for path in (ROOT / "docs").glob(f"*/{folder}/*.md")
+)
 
 
-@pytest.fixture(params=CHAPTERS, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
+@pytest.fixture(
+    params=CHAPTERS, ids=lambda path: "-".join((*path.parts[-3:-1], path.stem))
+)
 def chapter(request: pytest.FixtureRequest) -> Path:
     return request.param
 
