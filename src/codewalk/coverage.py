@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from codewalk.errors import CodewalkError
 from codewalk.explained import Mention
-from codewalk.pages import Node, nest
+from codewalk.regions import Node, nest
 from codewalk.render.explained import links, part_anchor
 from codewalk.render.page import Page
 from codewalk.render.templating import fill

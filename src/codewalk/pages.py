@@ -3,13 +3,13 @@
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from codewalk.config import Column
 from codewalk.errors import CodewalkError
 from codewalk.records import MEASURED, Record, Row, Scalar
 from codewalk.references import written
-from codewalk.regions import Region
+from codewalk.regions import Region, nest
 from codewalk.render.code import lines_html
 from codewalk.render.explained import margin
 from codewalk.render.links import line_anchor, row_anchor
@@ -25,14 +25,6 @@ _STEPS_JOB = ("cpu", "steps")
 
 # Longer tables open on demand.
 _LONG = 60
-
-
-@dataclass
-class Node:
-    """A region and the regions inside it."""
-
-    region: Region
-    inner: list["Node"] = field(default_factory=list)
 
 
 def source_page(page: Page, file: SourceFile) -> str:
@@ -117,19 +109,6 @@ def record_title(page: Page, record: Record) -> str:
     """The job's title in the page's language."""
     job = page.project.jobs.jobs.get(record.job)
     return job.title.get(page.language, record.job) if job else record.job
-
-
-def nest(regions: Sequence[Region]) -> list[Node]:
-    """Regions as a tree; they come sorted, the outer before the inner."""
-    roots: list[Node] = []
-    open_nodes: list[Node] = []
-    for region in regions:
-        while open_nodes and open_nodes[-1].region.end < region.start:
-            open_nodes.pop()
-        node = Node(region)
-        (open_nodes[-1].inner if open_nodes else roots).append(node)
-        open_nodes.append(node)
-    return roots
 
 
 def _missed(page: Page, file: SourceFile) -> Mapping[str, str]:

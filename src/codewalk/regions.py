@@ -12,7 +12,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codewalk.errors import CodewalkError
 
@@ -35,6 +35,14 @@ class Region:
     end: int
     function: str = ""  # a step's function, qualified
     text: str = ""  # a step's comment, without its mark
+
+
+@dataclass
+class Node:
+    """A region and the regions inside it."""
+
+    region: Region
+    inner: list["Node"] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -178,6 +186,19 @@ class Regions:
 
     def _error(self, line: int, message: str) -> CodewalkError:
         return CodewalkError(f"{self.path}:{line}: {message}")
+
+
+def nest(regions: Sequence[Region]) -> list[Node]:
+    """Regions as a tree; they come sorted, the outer before the inner."""
+    roots: list[Node] = []
+    open_nodes: list[Node] = []
+    for region in regions:
+        while open_nodes and open_nodes[-1].region.end < region.start:
+            open_nodes.pop()
+        node = Node(region)
+        (open_nodes[-1].inner if open_nodes else roots).append(node)
+        open_nodes.append(node)
+    return roots
 
 
 def sentence(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
 from codewalk.regions import Region, Regions
-from codewalk.text import decode, lines_of
+from codewalk.text import decode, lines_of, without_comments
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,15 @@ class SourceFile:
             return (), ""
         reader = Regions(self.path, self.text)
         return tuple(reader.find()), ast.get_docstring(reader.tree) or ""
+
+    @cached_property
+    def code(self) -> list[str | None]:
+        """The lines without comments; None where nothing else is on one.
+
+        Raises as `regions` does.
+        """
+        self.regions  # noqa: B018 (a file that does not parse is an error)
+        return without_comments(self.text)
 
     @cached_property
     def addresses(self) -> dict[str, Region]:

@@ -21,3 +21,22 @@ def lines_of(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return lines
+
+
+def without_comments(text: str) -> list[str | None]:
+    """The lines of a Python text without comments; None where nothing else is.
+
+    The white space at a line's end is left out too, except inside a string.
+    Raises SyntaxError or tokenize.TokenError where it is not Python.
+    """
+    lines = lines_of(text)
+    code = [line.rstrip() or None for line in lines]
+    reader = io.StringIO(text, newline=None).readline
+    for token in tokenize.generate_tokens(reader):
+        (first, column), (last, _) = token.start, token.end
+        if token.type == tokenize.COMMENT:
+            code[first - 1] = lines[first - 1][:column].rstrip() or None
+        # What goes on over several lines is a string.
+        for number in range(first, last):
+            code[number - 1] = lines[number - 1]
+    return code

@@ -150,8 +150,8 @@ EDITS = {
         "test_rising_maximum",
     ),
     "a fixture": (
-        "def test_causal_bound(dtype, device, tile,",
-        "def test_causal_bound(dtype, device, tile, tmp_path,",
+        "def test_causal_bound(kernel, dtype, device, tile,",
+        "def test_causal_bound(kernel, dtype, device, tile, tmp_path,",
         "test_causal_bound",
     ),
     "its cases": (

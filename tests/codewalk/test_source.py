@@ -300,3 +300,27 @@ def test_every_step_is_whole_statements(text: str) -> None:
         if region.kind == "step":
             assert span.lines[0].strip().startswith(f"# [{region.name}]")
             assert span.lines[-1].strip(), "no blank line or stray comment at the end"
+
+
+def test_code_is_what_is_left_without_comments() -> None:
+    text = (
+        "x = 1  # one\n# two\n\ny = '# no'  \r\n"
+        's = """a  \n\n# no\n"""  # three\nz = f(  # four\n    1)\n'
+    )
+    assert source(text).code == [
+        "x = 1",
+        None,
+        None,
+        "y = '# no'",
+        's = """a  ',
+        "",
+        "# no",
+        '"""',
+        "z = f(",
+        "    1)",
+    ]
+
+
+def test_what_does_not_parse_has_no_code() -> None:
+    with pytest.raises(CodewalkError, match="not Python that parses"):
+        source("x = (\n").code  # noqa: B018
