@@ -4,6 +4,9 @@ It knows no class or function of the generator, so that what it finds wrong is
 wrong for a reader too.
 """
 
+import io
+import os
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -100,6 +103,86 @@ def lines_of_file(text: str) -> list[str]:
 
 def dedented(lines: list[str]) -> list[str]:
     """Lines without the indentation that all of them (blank ones aside) share."""
-    filled = [line for line in lines if line.strip()]
-    width = min((len(line) - len(line.lstrip()) for line in filled), default=0)
+    width = _indent(lines)
     return [line[width:] if line.strip() else line.lstrip(" ") for line in lines]
+
+
+def _indent(lines: list[str]) -> int:
+    filled = [line for line in lines if line.strip()]
+    blanks = [line[: len(line) - len(line.lstrip())] for line in filled]
+    return len(os.path.commonprefix(blanks))  # noqa: RUF071 (letters are meant)
+
+
+def code_of(text: str) -> list[str]:
+    """A Python file's lines without comments and white space at their ends."""
+    lines = lines_of_file(text)
+    code = [line.rstrip() for line in lines]
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
+        (first, column), (last, _) = token.start, token.end
+        if token.type == tokenize.COMMENT:
+            code[first - 1] = lines[first - 1][:column].rstrip()
+        for number in range(first, last):  # a string that goes on
+            code[number - 1] = lines[number - 1]
+    return code
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """A line of a diff: the numbers that it claims, 0 for none, and its text."""
+
+    old: int
+    new: int
+    text: str
+
+
+def diff_lines(figure: Element) -> list[DiffLine]:
+    """All lines of a diff, in order; those that are folded, too."""
+    return [
+        DiffLine(
+            int(e.get("data-old-line") or 0),
+            int(e.get("data-line") or 0),
+            e.text.removesuffix("\n"),
+        )
+        for e in figure.all()
+        if {"data-line", "data-old-line"} & e.attributes.keys()
+    ]
+
+
+def check_diff(figure: Element, old: str, new: str) -> None:
+    """Fails where a diff shows what is not so, given the texts of both files.
+
+    Comments and blank lines of the old file may be left out, and nothing else.
+    """
+    then, then_code = _part(figure, "data-old-", old)
+    now, now_code = _part(figure, "data-", new)
+    lines = diff_lines(figure)
+    for line in lines:
+        assert line.text == (now[line.new] if line.new else then[line.old]), line
+        if line.old and line.new:
+            assert then_code[line.old] == now_code[line.new], line
+    assert [line.new for line in lines if line.new] == list(now)
+    shown = [line.old for line in lines if line.old]
+    assert shown == sorted(set(shown))
+    assert not [n for n in then if n not in shown and then_code[n].strip()]
+    # What is gone is taken away, what is new is put in: that is the new file.
+    applied = [
+        then_code[line.old] if line.old else now_code[line.new]
+        for line in lines
+        if line.new
+    ]
+    assert applied == list(now_code.values())
+
+
+def _part(
+    figure: Element, prefix: str, text: str
+) -> tuple[dict[int, str], dict[int, str]]:
+    """One side of a diff by number: its lines, and their code."""
+    start, end = int(figure[f"{prefix}start"]), int(figure[f"{prefix}end"])
+    lines = lines_of_file(text)[start - 1 : end]
+    code = code_of(text)[start - 1 : end]
+    cut = _indent(lines)
+    numbers = range(start, end + 1)
+    return (
+        dict(zip(numbers, dedented(lines), strict=True)),
+        dict(zip(numbers, (line[cut:] for line in code), strict=True)),
+    )

@@ -9,9 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from codewalk.errors import CodewalkError
-from codewalk.references import Library, Source
+from codewalk.pairs import Pair
+from codewalk.references import (
+    CODE_SCHEMES,
+    Library,
+    Reference,
+    Source,
+    scheme_of,
+)
 from codewalk.regions import Region
 from codewalk.sections import Section, sections
+from codewalk.source import Span
 
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _MARKS = re.compile(r"[`*$]|\{[^}]*\}\s*$")
@@ -68,16 +76,22 @@ def _mentions(
     title = text.title or next((plain(s.title) for s in found if s.title), text.url)
     for section in found:
         for one in section.found:
-            if not one.target.startswith("src:"):
+            if scheme_of(one.target) not in CODE_SCHEMES:
                 continue
             try:
-                source = library.resolve(one.target, "")
+                span = _span(library.resolve(one.target, ""))
             except CodewalkError:
                 continue  # reported where the page is rendered
-            if isinstance(source, Source):
-                region = source.span.region
-                key = source.span.file.path, region.qualname if region else ""
+            if span:
+                key = span.file.path, span.region.qualname if span.region else ""
                 yield key, _mention(text.url, title, section, one.target)
+
+
+def _span(reference: Reference) -> Span | None:
+    """The lines that a reference explains; of a difference, the new ones."""
+    if isinstance(reference, Pair):
+        return reference.new.span
+    return reference.span if isinstance(reference, Source) else None
 
 
 def _mention(url: str, title: str, section: Section, target: str) -> Mention:

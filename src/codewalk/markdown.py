@@ -20,13 +20,15 @@ from markdown.treeprocessors import Treeprocessor
 from codewalk import walk
 from codewalk.config import read_project
 from codewalk.errors import CodewalkError, Problem, report
-from codewalk.references import Library, Source, scheme_of
+from codewalk.pairs import Pair
+from codewalk.references import CODE_SCHEMES, Library, Source, scheme_of
 from codewalk.render import fragments
 from codewalk.render.links import Links
-from codewalk.render.page import Page
+from codewalk.render.page import PANE_LINES, Page
 from codewalk.render.problems import error_html
 from codewalk.repository import Repository
 from codewalk.scan import Found, references
+from codewalk.source import Span
 from codewalk.unread import Finding
 
 # After the attribute lists and the table of contents have been read, and after
@@ -141,7 +143,7 @@ class _Resolver(Treeprocessor):
             heads = [(s[0], e) for s, e in zip(sections, embeds, strict=True) if s]
             reading.page.walk = walk.anchors(heads)
         for section, found in zip(sections, embeds, strict=True):
-            embedded = [source.span.file.path for source in found]
+            embedded = [span.file.path for span in found]
             reading.page.prints_source = True
             for top in section:
                 self._resolve_below(root, top, embedded)
@@ -207,12 +209,13 @@ class _Resolver(Treeprocessor):
         if element.tag == "img":
             if not _alone(element, parent):
                 raise CodewalkError(f"{target}: an image stands alone in its paragraph")
+            # What has changed may be long, and is then put below the text.
             lines = len(found.span.lines) if isinstance(found, Source) else 0
-            if self.extension.reading.walk and lines > walk.MAX_LINES:
+            if self.extension.reading.walk and lines > PANE_LINES:
                 self.extension.reading.warn(
                     target,
                     f"{target}: {lines} lines beside the text, more than "
-                    f"{walk.MAX_LINES}: split the section, or the step",
+                    f"{PANE_LINES}: split the section, or the step",
                 )
             return fragments.block(page, found, element.get("alt", ""), attributes)
         short = isinstance(found, Source) and embedded == [found.span.file.path]
@@ -249,19 +252,19 @@ def _sections(root: Element) -> Iterator[list[Element]]:
     yield section
 
 
-def _embedded(section: list[Element], reading: Reading) -> list[Source]:
-    """The lines that the section embeds, in order."""
+def _embedded(section: list[Element], reading: Reading) -> list[Span]:
+    """The lines that the section embeds, in order; of a difference, the new ones."""
     library = reading.page.library
     embeds = []
     for element in (e for top in section for e in top.iter("img")):
         target = _target(element)
-        if scheme_of(target) == "src":
+        if scheme_of(target) in CODE_SCHEMES:
             try:
                 found = library.resolve(target, reading.page.language)
             except CodewalkError:
                 continue  # reported where it is rendered
-            if isinstance(found, Source):
-                embeds.append(found)
+            if isinstance(found, Source | Pair):
+                embeds.append(found.spans[0])
     return embeds
 
 

@@ -17,7 +17,8 @@ from functools import lru_cache
 
 from codewalk.config import LANGUAGES, Project
 from codewalk.errors import CodewalkError, Problem, nearest
-from codewalk.references import Library, Source, scheme_of
+from codewalk.pairs import Pair
+from codewalk.references import CODE_SCHEMES, Library, Source, scheme_of
 from codewalk.scan import inline_code, read_page
 from codewalk.sections import Section, sections
 
@@ -88,7 +89,7 @@ def _known(library: Library, section: Section, kernel: str) -> frozenset[str]:
     Empty where it refers to no file, or to one that is not there: that is
     reported as what it is.
     """
-    targets = [f.target for f in section.found if scheme_of(f.target) == "src"]
+    targets = [f.target for f in section.found if scheme_of(f.target) in CODE_SCHEMES]
     if not targets:
         return frozenset()
     if kernel:
@@ -99,8 +100,9 @@ def _known(library: Library, section: Section, kernel: str) -> frozenset[str]:
             reference = library.resolve(target, LANGUAGES[0])
         except CodewalkError:
             return frozenset()
-        if isinstance(reference, Source):
-            known |= names_of(reference.span.file.text)
+        if isinstance(reference, Source | Pair):
+            for span in reference.spans:
+                known |= names_of(span.file.text)
     return frozenset(known)
 
 

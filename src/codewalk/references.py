@@ -1,6 +1,7 @@
 """The schemes: from the text of a link or an image to a thing that exists.
 
     src:flashwalk/forward.py#mask            lines of a source file
+    diff:flashwalk/a.py..flashwalk/b.py#mask what has changed in them
     result:forward-d64?impl=fa2&…#tflops     one value of a recorded run
     result:forward-d64?x=seqlen_q&y=tflops&by=impl&…      a plot
     result:claims?claim=tail&table=n,share   a table
@@ -25,11 +26,14 @@ from codewalk.citations import Paper, find_paper, papers_path, read_papers
 from codewalk.config import Project
 from codewalk.errors import CodewalkError, nearest
 from codewalk.outcomes import Outcome, find_test
+from codewalk.pairs import Pair, find_pair
 from codewalk.records import MEASURED, Change, Record, Row, Scalar, changes, read_all
 from codewalk.source import SourceFile, SourceTree, Span
 from codewalk.upstream.places import Place, Upstream, read_upstream, upstream_path
 
-SCHEMES = ("src", "result", "figure", "up", "cite", "test")
+SCHEMES = ("src", "diff", "result", "figure", "up", "cite", "test")
+# Those that stand for lines of our own source.
+CODE_SCHEMES = ("src", "diff")
 # What may stand before the colon of a reference: not what the web has there.
 SCHEME_PATTERN = r"(?!(?:https?|mailto|tel|ftp|data):)[a-z]+"
 _RESERVED = ("x", "y", "by", "table", "device")
@@ -40,6 +44,10 @@ class Source:
     """Lines of a source file."""
 
     span: Span
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return (self.span,)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class Figure:
     svg: str
 
 
-Reference = Source | Value | Table | Plot | Figure | Place | Paper | Outcome
+Reference = Source | Pair | Value | Table | Plot | Figure | Place | Paper | Outcome
 
 
 def scheme_of(target: str) -> str:
@@ -153,6 +161,8 @@ class Library:
             # First the mark, then the decoding: a name may hold %23.
             path, _, fragment = rest.partition("#")
             return Source(self._source(unquote(path)).span(unquote(fragment)))
+        if scheme == "diff":
+            return find_pair(target, self._source)
         if scheme == "result":
             return self._result(target, optional)
         if scheme == "figure":
@@ -170,7 +180,7 @@ class Library:
         """The file; only Python files have a page that a chip could lead to."""
         file = self.sources.file(address)
         if not file.name.endswith(".py"):
-            raise CodewalkError(f"src:{address}: only Python files have a source page")
+            raise CodewalkError(f"{address}: only Python files have a source page")
         return file
 
     def changes(self, record: Record) -> tuple[Change, ...]:

@@ -16,11 +16,15 @@ from codewalk.config import LANGUAGES
 from codewalk.digest import digest_lines
 from codewalk.errors import CodewalkError, Problem
 from codewalk.history import UNKNOWN, when_changed
-from codewalk.references import Library, Source, scheme_of
+from codewalk.pairs import Pair
+from codewalk.references import CODE_SCHEMES, Library, Source, scheme_of
 from codewalk.reviews import Code, Review, Reviews
 from codewalk.scan import read_page, without_front_matter
 from codewalk.sections import Section, sections
 from codewalk.source import SourceFile, Span
+
+# A part that a file has not, to which a section refers as such.
+ABSENT = Code("absent", ())
 
 
 @dataclass(frozen=True)
@@ -196,17 +200,25 @@ def _when(library: Library, change: Change, code: Code) -> str:
         return UNKNOWN
     address, _, fragment = change.address.partition("#")
     file = library.sources.file(address)
-    now = code_of(file.span(fragment)).digest
+    now = _digest_of(file, fragment)
     digest = partial(_digest_then, file.path, fragment)
     return when_changed(library.project.root, file.path, code.digest, now, digest)
 
 
 def _digest_then(path: str, fragment: str, data: bytes | None) -> str | None:
-    """The digest of lines in a file of some time."""
+    """The digest of lines in a file of some time; None: it was no such file."""
+    if data is None:
+        return None
     try:
-        return code_of(SourceFile(path, data or b"").span(fragment)).digest
+        return _digest_of(SourceFile(path, data), fragment)
     except CodewalkError:
         return None
+
+
+def _digest_of(file: SourceFile, fragment: str) -> str:
+    """The digest of lines that a file may not have."""
+    known = not fragment or fragment in file.addresses
+    return code_of(file.span(fragment)).digest if known else ABSENT.digest
 
 
 def code_of(span: Span) -> Code:
@@ -218,6 +230,14 @@ def code_of(span: Span) -> Code:
     except (SyntaxError, ValueError) as error:
         raise CodewalkError(f"{file.path}: not Python that parses: {error}") from None
     return Code(digest, tuple(line[indent:].rstrip() for line in span.lines))
+
+
+def _code_of_pair(library: Library, pair: Pair) -> Iterator[tuple[str, Code]]:
+    """Both sides by address, as if the page referred to each; one may be absent."""
+    for side in (pair.old, pair.new):
+        address = library.sources.address(side.file.path)
+        fragment = f"#{side.fragment}" if side.fragment else ""
+        yield address + fragment, code_of(side.span) if side.span else ABSENT
 
 
 def digest_prose(text: str) -> str:
@@ -275,13 +295,15 @@ def _passage(
     broken: dict[str, str] = {}
     language = page_name(library, path).partition("/")[0]
     for found in section.found:
-        if scheme_of(found.target) != "src":
+        if scheme_of(found.target) not in CODE_SCHEMES:
             continue
         address = unquote(found.target.partition(":")[2])
         try:
             reference = library.resolve(found.target, language)
             if isinstance(reference, Source):
                 code[address] = code_of(reference.span)
+            if isinstance(reference, Pair):
+                code.update(_code_of_pair(library, reference))
         except CodewalkError as error:
             broken[address] = str(error)
     key = f"{page_name(library, path)}#{section.id}"

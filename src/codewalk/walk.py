@@ -7,24 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from codewalk.references import Source
 from codewalk.render.page import Page
 from codewalk.render.templating import fill
-
-# More lines are taller than a window, and would have to be scrolled by themselves.
-MAX_LINES = 30
+from codewalk.source import Span
 
 
 def anchors(
-    sections: Iterable[tuple[Element, Sequence[Source]]],
+    sections: Iterable[tuple[Element, Sequence[Span]]],
 ) -> Mapping[tuple[str, str], str]:
     """Where on the page a region is embedded: the id of the section's heading."""
     found: dict[tuple[str, str], str] = {}
     for heading, embeds in sections:
-        for embed in embeds:
-            region, anchor = embed.span.region, heading.get("id", "")
+        for span in embeds:
+            region, anchor = span.region, heading.get("id", "")
             if region and anchor:
-                found.setdefault((embed.span.file.path, region.qualname), anchor)
+                found.setdefault((span.file.path, region.qualname), anchor)
     return found
 
 

@@ -189,6 +189,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Library:
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(text=st.text(alphabet="resultfigsc:/?&=#,.%20né\x00~demo", max_size=40))
 def test_any_text_gives_a_clean_error_or_a_thing(shared: Library, text: str) -> None:
-    for scheme in ("src:", "result:speed", "figure:", "up:", "cite:", "test:"):
+    for scheme in (
+        "src:",
+        "diff:demo/",
+        "result:speed",
+        "figure:",
+        "up:",
+        "cite:",
+        "test:",
+    ):
         with contextlib.suppress(CodewalkError):
             assert shared.resolve(scheme + text, "en")

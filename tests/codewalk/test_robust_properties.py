@@ -213,7 +213,17 @@ def test_the_reference_reader_knows_these(library: Library, target: str) -> None
     assert all(one.line in (3, 5) for one in found)
 
 
-SCHEME_PIECES = ["src:", "result:", "figure:", "demo/", "kernel.py", "#", "loop", "."]
+SCHEME_PIECES = [
+    "src:",
+    "result:",
+    "figure:",
+    "diff:",
+    "demo/",
+    "kernel.py",
+    "#",
+    "loop",
+    ".",
+]
 SCHEME_PIECES += [
     "?",
     "&",
@@ -232,7 +242,7 @@ SCHEME_PIECES += ["%23", "%00", "..", "device", "impl", "ours", "walk", ",", "+"
 
 
 @EXAMPLES
-@given(st.sampled_from(SCHEME_PIECES[:3]), st.lists(st.sampled_from(SCHEME_PIECES)))
+@given(st.sampled_from(SCHEME_PIECES[:4]), st.lists(st.sampled_from(SCHEME_PIECES)))
 def test_any_target_is_resolved_or_refused(
     library: Library, scheme: str, pieces: list[str]
 ) -> None:

@@ -10,9 +10,10 @@
       ? { copy: "复制", copied: "已复制", failed: "未能复制" }
       : { copy: "Copy", copied: "Copied", failed: "Not copied" };
 
-  /* The lines as they are in the file: no numbers, no lines around them. */
-  const textOf = (embed) =>
-    Array.from(embed.querySelectorAll(".cw-line:not(.cw-context)"), (line) => line.textContent).join("");
+  /* The lines as they are in the file: no numbers, no lines around them, and
+     none that is gone. */
+  const linesOf = (embed) => embed.querySelectorAll(".cw-line[data-line]");
+  const textOf = (embed) => Array.from(linesOf(embed), (line) => line.textContent).join("");
 
   /* The clipboard needs a secure page, and a book served in a local network
      is none: there the old way still works. */
@@ -35,7 +36,7 @@
 
   const addCopy = (embed) => {
     const links = embed.querySelector(".cw-links");
-    if (!links || links.querySelector(".cw-copy")) return;
+    if (!links || links.querySelector(".cw-copy") || !linesOf(embed).length) return;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "cw-copy";

@@ -23,12 +23,22 @@
   const range = (element) => [Number(element.dataset.start), Number(element.dataset.end)];
   const closest = (target, selector) => (target instanceof Element ? target.closest(selector) : null);
 
+  /* The lines of a chip in some code, without those that are folded away. */
+  const linesOf = (chip, embed) => {
+    const [start, end] = range(chip);
+    return Array.from(embed.querySelectorAll(".cw-line[data-line]")).filter((line) => {
+      const number = Number(line.dataset.line);
+      return start <= number && number <= end && !line.closest("details:not([open])");
+    });
+  };
+
   /* The code that holds all lines of a chip; in its own section, if it can. */
   const embedOf = (chip, scope) => {
     const [start, end] = range(chip);
     return Array.from(scope.querySelectorAll(".cw-embed[data-src]")).find((embed) => {
       const [first, last] = range(embed);
-      return embed.dataset.src === chip.dataset.src && first <= start && end <= last;
+      const holds = embed.dataset.src === chip.dataset.src && first <= start && end <= last;
+      return holds && linesOf(chip, embed).length > 0;
     });
   };
   const beside = (chip) => {
@@ -61,11 +71,9 @@
   const light = (chip) => {
     const embed = beside(chip) || embedOf(chip, document);
     if (!embed) return;
-    const [start, end] = range(chip);
-    const lines = Array.from(embed.querySelectorAll(".cw-line[data-line]")).filter(
-      (line) => start <= Number(line.dataset.line) && Number(line.dataset.line) <= end);
+    const lines = linesOf(chip, embed);
     lines.forEach((line) => line.classList.add("cw-lit"));
-    if (lines.length) show(lines);
+    show(lines);
   };
 
   const lightChips = (line) => {

@@ -2,9 +2,9 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_for_filename
@@ -12,6 +12,7 @@ from pygments.lexers.special import TextLexer
 from pygments.token import Token, _TokenType
 from pygments.util import ClassNotFound
 
+from codewalk.matching import Words
 from codewalk.source import SourceFile
 
 # Few classes, and so few colours: the first that fits a token counts.
@@ -59,13 +60,23 @@ def lines_html(file: SourceFile) -> list[str]:
 
 
 def line_html(
-    file: SourceFile, number: int, indent: str = "", marks: Sequence[str] = ()
+    file: SourceFile,
+    number: int,
+    indent: str = "",
+    marks: Sequence[str] = (),
+    words: Words = (),
 ) -> str:
-    """The HTML of line `number` without `indent`, the names in `marks` marked."""
-    pieces = tokens(file)[number - 1]
+    """The HTML of line `number` without `indent`, the names in `marks` marked.
+
+    words: columns, counted after the indent, that are underlined.
+    """
+    pieces: Sequence[Piece] = tokens(file)[number - 1]
     if indent:
         pieces = _without(pieces, indent)
-    return "".join(_piece(kind, text, marks) for kind, text in _joined(pieces))
+    return _underlined(
+        ("".join(_piece(kind, text, marks) for kind, text in _joined(part)), inside)
+        for part, inside in _cut(pieces, words)
+    )
 
 
 def has_name(file: SourceFile, number: int, name: str) -> bool:
@@ -75,9 +86,15 @@ def has_name(file: SourceFile, number: int, name: str) -> bool:
     )
 
 
-def plain_html(file: SourceFile, number: int, indent: str = "") -> str:
+def plain_html(
+    file: SourceFile, number: int, indent: str = "", words: Words = ()
+) -> str:
     """The HTML of a line without colours."""
-    return html.escape(file.lines[number - 1].removeprefix(indent), quote=False)
+    pieces = [(Token.Text, file.lines[number - 1].removeprefix(indent))]
+    return _underlined(
+        (html.escape("".join(text for _, text in part), quote=False), inside)
+        for part, inside in _cut(pieces, words)
+    )
 
 
 def _kind(name: str) -> str:
@@ -110,6 +127,32 @@ def _without(pieces: Sequence[Piece], indent: str) -> list[Piece]:
         if text[cut:]:
             kept.append((kind, text[cut:]))
     return kept
+
+
+def _cut(
+    pieces: Sequence[Piece], words: Words
+) -> Iterator[tuple[Sequence[Piece], bool]]:
+    """The tokens of a line, cut where columns begin and end; and which are inside."""
+    if not words:
+        yield pieces, False
+        return
+    edges = {edge for word in words for edge in word}
+    column = 0
+    small: list[tuple[Piece, bool]] = []
+    for kind, text in pieces:
+        ends = sorted({e - column for e in edges if 0 < e - column < len(text)})
+        for start, end in pairwise([0, *ends, len(text)]):
+            inside = any(a <= column + start < b for a, b in words)
+            small.append(((kind, text[start:end]), inside))
+        column += len(text)
+    for inside, group in groupby(small, lambda part: part[1]):
+        yield [piece for piece, _ in group], inside
+
+
+def _underlined(parts: Iterable[tuple[str, bool]]) -> str:
+    return "".join(
+        f'<u class="cw-word">{text}</u>' if inside else text for text, inside in parts
+    )
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from codewalk.citations import Paper
 from codewalk.errors import CodewalkError
 from codewalk.outcomes import Outcome
+from codewalk.pairs import Pair
 from codewalk.references import Figure, Plot, Reference, Source, Table, Value
 from codewalk.regions import sentence
-from codewalk.render import chips, results
+from codewalk.render import chips, diffs, place, results
 from codewalk.render.code import has_name, line_html, plain_html
 from codewalk.render.page import Page
-from codewalk.render.strip import strip
 from codewalk.render.templating import fill
 from codewalk.render.words import line_range, spoken_range, word
 from codewalk.source import Span
@@ -41,6 +41,8 @@ def block(
     """A reference that is alone in its paragraph. `caption` is plain text."""
     if isinstance(reference, Source):
         return _embed(page, reference.span, caption, attributes)
+    if isinstance(reference, Pair):
+        return diffs.diff(page, reference, caption)
     if isinstance(reference, Table):
         return results.table(page, reference, caption)
     if isinstance(reference, Plot):
@@ -63,7 +65,7 @@ def check_attributes(scheme: str, attributes: Iterable[str]) -> None:
 
 def _chip(page: Page, span: Span, words: str, short: bool) -> str:
     lines = line_range(span.start, span.end, page.language)
-    name = _short_name(page, span)
+    name = place.short_name(page, span.file)
     spoken = word("spoken-separator", page.language).join(
         [*([_text(words)] if words else []), name]
     )
@@ -72,7 +74,7 @@ def _chip(page: Page, span: Span, words: str, short: bool) -> str:
         "chip.html",
         page.language,
         span=span,
-        href=_href(page, span),
+        href=place.href(page, span),
         words=words,
         place=lines if short else f"{name} {lines}",
         label=spoken + gap + spoken_range(span.start, span.end, page.language),
@@ -87,23 +89,13 @@ def _embed(page: Page, span: Span, caption: str, attributes: Mapping[str, str]) 
             raise CodewalkError(f"mark={name!r}: these lines do not use that name")
     before, after = _context(span, attributes.get("context", "0"))
     region = span.region
-    name = _short_name(page, span)
-    lines = line_range(span.start, span.end, page.language)
     return fill(
         "embed.html",
         page.language,
+        **place.head(page, span),
         span=span,
-        id=page.next_id(),
-        name=name,
-        crumbs=_crumbs(span),
-        strip=strip(page, span),
-        strip_label=word("steps-of", page.language, name="".join(_crumbs(span)[:1])),
         cut_top=bool(region and region.kind == "step" and not before),
         cut_bottom=bool(region and region.kind == "step" and not after),
-        href=_href(page, span),
-        range=lines,
-        repository=page.repository.permalink(span.file.path, span.start, span.end).url,
-        label=f"{name} {lines}",
         before=[_context_line(span, number) for number in before],
         lines=[_line(span, number, marks) for number in numbers],
         after=[_context_line(span, number) for number in after],
@@ -141,24 +133,6 @@ def _line(span: Span, number: int, marks: Sequence[str]) -> dict[str, object]:
 
 def _context_line(span: Span, number: int) -> dict[str, object]:
     return {"number": number, "html": plain_html(span.file, number, span.indent)}
-
-
-def _crumbs(span: Span) -> list[str]:
-    if span.region is None:
-        return []
-    return [r.name for r in (*span.file.enclosing(span.region), span.region)]
-
-
-def _short_name(page: Page, span: Span) -> str:
-    """The file's name; with its folder where the book has two of that name."""
-    address = page.library.sources.address(span.file.path)
-    return address if page.library.sources.ambiguous(span.file.name) else span.file.name
-
-
-def _href(page: Page, span: Span) -> str:
-    return page.links.source(
-        page.library.sources.address(span.file.path), span.start, span.end
-    )
 
 
 def _text(words: str) -> str:

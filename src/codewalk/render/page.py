@@ -9,6 +9,9 @@ from codewalk.references import Library
 from codewalk.render.links import Links
 from codewalk.repository import Repository
 
+# More lines beside the text are taller than a window.
+PANE_LINES = 30
+
 
 @dataclass
 class Page:
