@@ -16,6 +16,12 @@ KERNEL = (
     "    # [last] The last step.\n    return x\n\n\n"
     f"def helper(x):\n{_HELPER}    return x\n"
 )
+# The same kernel before some change: two things are other lines, one was longer.
+BEFORE = (
+    KERNEL.replace("x = x + 1", f"x = x + 2  # {'which was long, ' * 4}", 1)
+    .replace("    x = x * 3\n", "".join(f"    x = x * {n}\n" for n in range(4, 12)))
+    .replace("# [last] The last", "# [last] A last")
+)
 _PARAGRAPH = "Words, to make the text of this section as long as a window is high. " * 6
 _LONG = f"{_PARAGRAPH}\n\n" * 8
 WALK = f"""\
@@ -65,6 +71,19 @@ At the end, [the helper once more](src:demo/walked.py#helper).
 
 And [the middle](src:demo/walked.py#middle).
 """
+DIFF = f"""\
+# What changed {{ #what-changed }}
+
+See [the first line](src:demo/walked.py#first),
+or [the helper](src:demo/walked.py#helper).
+
+![](diff:demo/before.py..demo/walked.py)
+
+before → walked: [](result:speed?n=1024#tflops) → [](result:speed?n=1024#tflops) on H200
+{{ .cw-consequence }}
+
+{_LONG}
+"""
 
 
 SETTINGS = """\
@@ -86,12 +105,14 @@ def make_book(root: Path) -> Path:
         "pyproject.toml": '[tool.codewalk]\ndevice = "gpu-one"\n',
         "mkdocs.yml": SETTINGS,
         "src/demo/walked.py": KERNEL,
+        "src/demo/before.py": BEFORE,
         "src/demo/other.py": "def other():\n    return 1\n",
         "tests/test_demo.py": "",
         "docs/jobs.toml": JOBS,
         "docs/en/index.md": "# Home\n\n[On](reading.md)\n",
         "docs/en/walk.md": f"---\nlayout: walk\n---\n{WALK}",
         "docs/en/reading.md": READING,
+        "docs/en/diff.md": DIFF,
     }
     for name, text in files.items():
         path = root / name
@@ -141,5 +162,15 @@ def _write_record(root: Path) -> None:
 
 
 def _styles() -> list[str]:
-    names = ["tokens", "type", "layout", "code", "results", "source", "walk", "cards"]
+    names = [
+        "tokens",
+        "type",
+        "layout",
+        "code",
+        "diff",
+        "results",
+        "source",
+        "walk",
+        "cards",
+    ]
     return [f"assets/css/{name}.css" for name in [*names, "print"]]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Site
-from html_contract import Element, dedented, lines_of_file, shown_lines
+from html_contract import Element, check_diff, dedented, lines_of_file, shown_lines
 
 
 def lines_between(element: Element) -> list[str]:
@@ -32,6 +32,18 @@ def test_every_embed_is_the_source_that_it_claims(site: Site) -> None:
         numbers = range(int(embed["data-start"]), int(embed["data-end"]) + 1)
         assert list(shown) == list(numbers), page
         assert list(shown.values()) == dedented(lines_between(embed)), page
+
+
+def test_every_diff_turns_the_old_lines_into_the_new_ones(site: Site) -> None:
+    for page, diff in all_with_class(site, "cw-diff"):
+        assert "cw-embed" in diff.classes, page
+        texts = [
+            (ROOT / diff[name]).read_text(encoding="utf-8")
+            for name in ("data-old-src", "data-src")
+        ]
+        check_diff(diff, *texts)
+        olds = diff.with_attribute("data-old-line")
+        assert {e["data-old-src"] for e in olds} <= {diff["data-old-src"]}, page
 
 
 def test_every_chip_lands_on_the_lines_that_it_claims(site: Site) -> None:
