@@ -2,6 +2,7 @@
 
 import pytest
 from diff_files import FILES, FIRST, SECOND, add_diff_files
+from example_project import make_project
 from html_contract import Element, check_diff, diff_lines, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +41,12 @@ def render(project: Project):
         return read(markdown.markdown(text, extensions=extensions))
 
     return convert
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """One library for all examples of a property."""
+    return Library(make_project(tmp_path_factory.mktemp("project")))
 
 
 def diff(render, rest: str, **options: str) -> Element:
@@ -89,10 +96,7 @@ def test_a_diff_turns_the_old_lines_into_the_new_ones(
 
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(old=programs(), new=programs(), start=st.integers(0, 20))
-def test_any_two_programs(
-    tmp_path_factory: pytest.TempPathFactory, old: bytes, new: bytes, start: int
-) -> None:
-    library = _library(tmp_path_factory)
+def test_any_two_programs(library: Library, old: bytes, new: bytes, start: int) -> None:
     files = SourceFile("src/demo/a.py", old), SourceFile("src/demo/b.py", new)
     names = list(files[1].addresses)
     fragment = names[start % len(names)]
@@ -104,17 +108,6 @@ def test_any_two_programs(
         at = Page(library, Repository(library.project.root, ""), Links("x/"), "en")
         figure = only(read(fragments.block(at, pair, "", {})).with_class("cw-diff"))
         check_diff(figure, files[0].text, files[1].text)
-
-
-_KNOWN: list[Library] = []
-
-
-def _library(factory: pytest.TempPathFactory) -> Library:
-    from example_project import make_project
-
-    if not _KNOWN:
-        _KNOWN.append(Library(make_project(factory.mktemp("project"))))
-    return _KNOWN[0]
 
 
 def test_the_contract_finds_what_is_wrong(render) -> None:
