@@ -47,18 +47,6 @@ def test_every_diff_turns_the_old_lines_into_the_new_ones(site: Site) -> None:
         assert {e["data-old-src"] for e in olds} <= {diff["data-old-src"]}, page
 
 
-def test_every_diff_turns_the_old_lines_into_the_new_ones(site: Site) -> None:
-    for page, diff in all_with_class(site, "cw-diff"):
-        assert "cw-embed" in diff.classes, page
-        texts = [
-            (ROOT / diff[name]).read_text(encoding="utf-8")
-            for name in ("data-old-src", "data-src")
-        ]
-        check_diff(diff, *texts)
-        olds = diff.with_attribute("data-old-line")
-        assert {e["data-old-src"] for e in olds} <= {diff["data-old-src"]}, page
-
-
 def test_every_chip_lands_on_the_lines_that_it_claims(site: Site) -> None:
     chips = all_with_class(site, "cw-ref")
     assert chips
