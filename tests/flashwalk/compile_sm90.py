@@ -1,4 +1,4 @@
-"""Compiles the forward for sm_90 with no GPU; prints what ptxas says as JSON.
+"""Compiles every rung for sm_90 with no GPU; prints what ptxas says as JSON.
 
 Run as a program, in a process of its own with TRITON_INTERPRET unset: under
 the interpreter Triton refuses to compile. The real `launch` chooses the tile
@@ -22,6 +22,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from flashwalk import forward
+from flashwalk.ladder import RUNGS, rung
 
 SM_90 = GPUTarget("cuda", 90, 32)
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
@@ -34,6 +35,13 @@ WORKERS = 2
 # end and at the beginning; and the first two with strides in int64.
 LAYOUTS = ("aligned", "ragged", "padded", "shifted", "far", "far-ragged")
 
+# Of the other rungs: those in pointers take all that the first one does, and a
+# corner of each kind is enough; those with descriptors know one layout. In Gluon
+# a diagonal that may cross two blocks is another kernel ("crossing").
+IN_POINTERS = ("base_two", "two_loops", "moving_pointers")
+IN_DESCRIPTORS = tuple(name for name in RUNGS if name not in ("forward", *IN_POINTERS))
+RUNG_HEAD_DIMS = (64, 128, 256)
+
 
 class Case(NamedTuple):
     """One kernel: what a launch with these arguments compiles."""
@@ -42,6 +50,7 @@ class Case(NamedTuple):
     head_dim: int
     causal: bool
     layout: str
+    rung: str = "forward"
 
 
 class HostDriver:
@@ -73,6 +82,8 @@ class Warmup:
 def make_tensor(case: Case, nheads: int, seqlen: int) -> torch.Tensor:
     """A tensor, on the meta device, whose strides and address suit the layout."""
     batch, dim = 2, case.head_dim
+    if case.layout == "crossing":
+        seqlen -= seqlen // 2048  # so that q's and k's differ by no multiple
     if "ragged" in case.layout:
         batch, nheads, seqlen, dim = 3, nheads - 1, seqlen - 1, dim - 1
     strides = [nheads * seqlen * dim, seqlen * dim, dim, 1]
@@ -94,16 +105,19 @@ def compile_case(case: Case, tile: forward.Tile | None = None) -> dict:
     k, v = (make_tensor(case, nheads=4, seqlen=2048) for _ in "kv")
     out = torch.empty(q.shape, dtype=q.dtype, device="meta")
     lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="meta")
-    warmup = Warmup(forward._attn_fwd)
+    kernel = rung(case.rung)
+    if case.rung == "hopper":
+        prepare_plan(kernel)
+    warmup = Warmup(kernel._attn_fwd)
     log = io.StringIO()
-    forward._attn_fwd = warmup
+    kernel._attn_fwd = warmup
     try:
         with contextlib.redirect_stdout(log):
-            forward.launch(
+            kernel.launch(
                 q, k, v, out, lse, causal=case.causal, softmax_scale=0.125, tile=tile
             )
     finally:
-        forward._attn_fwd = warmup.kernel
+        kernel._attn_fwd = warmup.kernel
     return case._asdict() | {
         "registers": number(r"Used (\d+) registers", log.getvalue()),
         "spill_bytes": number(r"(\d+) bytes spill stores", log.getvalue())
@@ -112,6 +126,13 @@ def compile_case(case: Case, tile: forward.Tile | None = None) -> dict:
         "shared_bytes": warmup.compiled.metadata.shared,
         "wgmma": "wgmma" in warmup.compiled.asm["ptx"],
     }
+
+
+def prepare_plan(kernel) -> None:
+    """The plan of tiles asks the device for its size, and lies on it."""
+    tiles = torch.empty(16, dtype=torch.int32, device="meta")
+    kernel.host.multiprocessors = lambda device: 132
+    kernel.plan_on_device = lambda *args: (tiles, tiles)
 
 
 def number(pattern: str, log: str) -> int:
@@ -127,6 +148,18 @@ def prepare_worker(cache_dir: str) -> None:
     triton.knobs.cache.dir = cache_dir
 
 
+def rung_cases() -> list[Case]:
+    """What is compiled of the rungs above the first."""
+    masks = (False, True)
+    cases = product(("fp16", "fp32"), RUNG_HEAD_DIMS, masks, LAYOUTS[:2], IN_POINTERS)
+    found = [Case(*c) for c in cases]
+    for name, head_dim in product(IN_DESCRIPTORS, RUNG_HEAD_DIMS):
+        found += [Case("bf16", head_dim, causal, "aligned", name) for causal in masks]
+        if name != "descriptors":
+            found.append(Case("bf16", head_dim, True, "crossing", name))
+    return found
+
+
 def main() -> None:
     """Compiles every case in use and prints a JSON list."""
     if os.environ.get("TRITON_INTERPRET"):
@@ -134,6 +167,7 @@ def main() -> None:
     cases = [Case(*c) for c in product(DTYPES, HEAD_DIMS, (False, True), LAYOUTS)]
     # bf16 has fp16's tiles and instructions: its two main layouts are enough.
     cases = [c for c in cases if c.dtype != "bf16" or c.layout in LAYOUTS[:2]]
+    cases += rung_cases()
     with (
         tempfile.TemporaryDirectory() as cache_dir,
         ProcessPoolExecutor(

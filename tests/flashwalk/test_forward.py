@@ -10,38 +10,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import TILES, random_problem
 
-from flashwalk import attention, attention_ref, forward
+from flashwalk import attention, attention_ref
 
 CAUSAL = pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 
 
 @CAUSAL
 @pytest.mark.parametrize("head_dim", [16, 32, 64, 128, 256])
-def test_matches_reference(dtype, device, causal, head_dim, record_property):
+def test_matches_reference(kernel, dtype, device, causal, head_dim, record_property):
     problem = random_problem(device, dtype, head_dim=head_dim, causal=causal)
-    check(forward, problem).record(record_property)
+    check(kernel, problem).record(record_property)
 
 
 @CAUSAL
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t[0]}x{t[1]}")
-def test_unequal_tiles(dtype, device, causal, tile, record_property):
+def test_unequal_tiles(kernel, dtype, device, causal, tile, record_property):
     problem = random_problem(
         device, dtype, seqlen_q=70, seqlen_k=90, causal=causal, tile=tile
     )
-    check(forward, problem).record(record_property)
+    check(kernel, problem).record(record_property)
 
 
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t[0]}x{t[1]}")
-def test_causal_bound(dtype, device, tile, record_property):
-    check(forward, problems.tall_tiles(device, dtype, tile)).record(record_property)
+def test_causal_bound(kernel, dtype, device, tile, record_property):
+    check(kernel, problems.tall_tiles(device, dtype, tile)).record(record_property)
 
 
 @pytest.mark.parametrize("seqlens", [(21, 50), (50, 21), (33, 33), (1, 40), (40, 1)])
-def test_causal_is_bottom_right(dtype, device, seqlens, record_property):
+def test_causal_is_bottom_right(kernel, dtype, device, seqlens, record_property):
     seqlen_q, seqlen_k = seqlens
     tile = (16, 32, 4, 1)
     problem = problems.bottom_right(device, dtype, seqlen_q, seqlen_k, tile)
-    out, lse = run(forward, problem)
+    out, lse = run(kernel, problem)
     judge(problem, out, lse).record(record_property)
     # Written out: row i sees `visible` keys, numbered from 0.
     for i in range(seqlen_q):
@@ -53,36 +53,36 @@ def test_causal_is_bottom_right(dtype, device, seqlens, record_property):
 
 
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t[0]}x{t[1]}")
-def test_empty_rows(dtype, device, tile, record_property):
+def test_empty_rows(kernel, dtype, device, tile, record_property):
     problem = problems.empty_rows(device, dtype, tile)
-    out, lse = run(forward, problem)
+    out, lse = run(kernel, problem)
     judge(problem, out, lse).record(record_property)
     assert not out[..., :38, :].any()
     assert (lse[..., :38] == -math.inf).all()
     assert lse[..., 38:].isfinite().all()
 
 
-def test_rising_maximum(dtype, device, record_property):
-    check(forward, problems.rising_maximum(device, dtype)).record(record_property)
+def test_rising_maximum(kernel, dtype, device, record_property):
+    check(kernel, problems.rising_maximum(device, dtype)).record(record_property)
 
 
-def test_soaring_maximum(dtype, device, record_property):
-    check(forward, problems.soaring_maximum(device, dtype)).record(record_property)
+def test_soaring_maximum(kernel, dtype, device, record_property):
+    check(kernel, problems.soaring_maximum(device, dtype)).record(record_property)
 
 
 @pytest.mark.parametrize("tile", [None, (16, 32, 4, 1)], ids=["default", "16x32"])
 @pytest.mark.parametrize("seqlen_k", [1, 15, 17, 127, 129])
-def test_tail_keys(dtype, device, seqlen_k, tile, record_property):
+def test_tail_keys(kernel, dtype, device, seqlen_k, tile, record_property):
     problem = problems.tail_keys(device, dtype, seqlen_k, tile)
-    out, lse = run(forward, problem)
+    out, lse = run(kernel, problem)
     judge(problem, out, lse).record(record_property)
     assert (out == 1).all()
 
 
 @pytest.mark.parametrize("head_dim", [1, 2, 17, 33, 40, 80, 96, 100, 129, 200])
-def test_head_dim_is_no_power_of_two(dtype, device, head_dim, record_property):
+def test_head_dim_is_no_power_of_two(kernel, dtype, device, head_dim, record_property):
     problem = problems.last_columns(device, dtype, head_dim)
-    check(forward, problem).record(record_property)
+    check(kernel, problem).record(record_property)
 
 
 def test_default_scale_is_of_the_true_head_dim(dtype, device):
@@ -92,40 +92,37 @@ def test_default_scale_is_of_the_true_head_dim(dtype, device):
     assert not torch.equal(out, attention(q, k, v, softmax_scale=64**-0.5))
 
 
-def test_grouped_heads(dtype, device, record_property):
+def test_grouped_heads(kernel, dtype, device, record_property):
     problem = problems.grouped_heads(device, dtype)
-    out, lse = run(forward, problem)
+    out, lse = run(kernel, problem)
     judge(problem, out, lse).record(record_property)
     for h in range(6):
         assert (out[:, h] == h // 3).all()
 
 
 @pytest.mark.parametrize("heads", [(6, 2), (6, 3), (5, 1), (3, 3)])
-def test_group_sizes(dtype, device, heads, record_property):
+def test_group_sizes(kernel, dtype, device, heads, record_property):
     nheads, nheads_k = heads
     problem = random_problem(
         device, dtype, batch=3, nheads=nheads, nheads_k=nheads_k, seqlen_q=5
     )
-    check(forward, problem).record(record_property)
+    check(kernel, problem).record(record_property)
 
 
 @pytest.mark.parametrize("seqlens", [(1, 1), (1, 37), (37, 1)])
 @CAUSAL
-def test_one_query_or_one_key(dtype, device, seqlens, causal, record_property):
+def test_one_query_or_one_key(kernel, dtype, device, seqlens, causal, record_property):
     problem = random_problem(
         device, dtype, seqlen_q=seqlens[0], seqlen_k=seqlens[1], causal=causal
     )
-    check(forward, problem).record(record_property)
+    check(kernel, problem).record(record_property)
 
 
 @CAUSAL
 @pytest.mark.parametrize("scale", [0.0, -0.5, 1e-30, 3.0])
-def test_scale_is_a_value(dtype, device, scale, causal, record_property):
+def test_scale_is_a_value(kernel, dtype, device, scale, causal, record_property):
     p = random_problem(device, dtype, causal=causal, softmax_scale=scale)
-    out, lse = attention(
-        p.q, p.k, p.v, causal=causal, softmax_scale=scale, return_lse=True
-    )
-    judge(p, out, lse).record(record_property)
+    check(kernel, p).record(record_property)
 
 
 @pytest.mark.parametrize("function", [attention, attention_ref])
@@ -141,33 +138,33 @@ def test_scale_zero_weighs_all_keys_alike(function, device):
     assert torch.allclose(out, p.v.take_along_dim(least, dim=2), atol=1e-6)
 
 
-def test_lse_is_a_natural_logarithm(dtype, device):
+def test_lse_is_a_natural_logarithm(kernel, dtype, device):
     # Two equal keys of score 16 * 0.25: lse = 4 + ln 2, in base 2 it is 5.
     ones = torch.ones(2, 2, 3, 16, device=device, dtype=dtype)
     k = ones[:, :, :2]
-    _, lse = attention(ones, k, k, softmax_scale=0.25, return_lse=True)
+    _, lse = run(kernel, Problem(ones, k, k, softmax_scale=0.25))
     assert lse.dtype == torch.float32
     assert (lse - (4 + math.log(2))).abs().max() <= 4 * torch.finfo(lse.dtype).eps
 
 
-def test_fp32_is_not_tf32(device):
+def test_fp32_is_not_tf32(kernel, device):
     # One key has weight 1: V comes out as it went in, with all its 23 bits.
     q = torch.ones(2, 2, 5, 16, device=device)
     v = torch.full((2, 2, 1, 16), 1 + 2.0**-23, device=device)
-    assert (attention(q, q[:, :, :1], v) == 1 + 2.0**-23).all()
+    out, _ = run(kernel, Problem(q, q[:, :, :1], v))
+    assert (out == 1 + 2.0**-23).all()
     # The scores keep theirs: q·k = 1 + 2**-20, which TF32 rounds to 1.
     q = torch.zeros(2, 2, 5, 16, device=device)
     q[..., 0] = 1 + 2.0**-20
     k = torch.zeros(2, 2, 1, 16, device=device)
     k[..., 0] = 1.0
-    _, lse = attention(q, k, v, softmax_scale=1.0, return_lse=True)
+    _, lse = run(kernel, Problem(q, k, v, softmax_scale=1.0))
     assert (lse == 1 + 2.0**-20).all()
 
 
-def test_runs_are_bitwise_equal(dtype, device):
-    q, k, v = random_problem(device, dtype, seqlen_q=130, seqlen_k=150)[:3]
-    first = attention(q, k, v, causal=True, return_lse=True)
-    second = attention(q, k, v, causal=True, return_lse=True)
+def test_runs_are_bitwise_equal(kernel, dtype, device):
+    p = random_problem(device, dtype, seqlen_q=130, seqlen_k=150, causal=True)
+    first, second = run(kernel, p), run(kernel, p)
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
 
 
@@ -196,7 +193,7 @@ def test_out_alone_or_with_lse(dtype, device):
     tile=st.sampled_from(TILES),
     half=st.booleans(),
 )
-def test_any_small_problem(device, half, nheads_k, group_size, scale, **shape):
+def test_any_small_problem(kernel, device, half, nheads_k, group_size, scale, **shape):
     problem = random_problem(
         device,
         torch.float16 if half else torch.float32,
@@ -205,7 +202,7 @@ def test_any_small_problem(device, half, nheads_k, group_size, scale, **shape):
         softmax_scale=scale,
         **shape,
     )
-    check(forward, problem)
+    check(kernel, problem)
 
 
 def test_reference_agrees_with_the_definition(device):

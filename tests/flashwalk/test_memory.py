@@ -44,19 +44,17 @@ def interleaved(x):
 
 @pytest.mark.parametrize("layout", [transposed, sliced, expanded, interleaved])
 @pytest.mark.parametrize("head_dim", [16, 24])
-def test_not_contiguous(dtype, device, layout, head_dim, record_property):
+def test_not_contiguous(kernel, dtype, device, layout, head_dim, record_property):
     p = random_problem(device, dtype, head_dim=head_dim, causal=True)
     p = p._replace(q=layout(p.q), k=layout(p.k), v=layout(p.v))
     assert not p.k.is_contiguous()
-    out, lse = attention(p.q, p.k, p.v, causal=True, return_lse=True)
-    judge(p, out, lse).record(record_property)
+    check(kernel, p).record(record_property)
 
 
-def test_each_tensor_has_its_own_strides(dtype, device, record_property):
+def test_each_tensor_has_its_own_strides(kernel, dtype, device, record_property):
     p = random_problem(device, dtype)
     p = p._replace(q=transposed(p.q), k=sliced(p.k), v=interleaved(p.v))
-    out, lse = attention(p.q, p.k, p.v, return_lse=True)
-    judge(p, out, lse).record(record_property)
+    check(kernel, p).record(record_property)
 
 
 def test_axes_of_size_1_have_any_stride(dtype, device, record_property):
@@ -67,10 +65,10 @@ def test_axes_of_size_1_have_any_stride(dtype, device, record_property):
 
 
 @pytest.mark.parametrize("problem", [problems.far_rows, problems.far_heads])
-def test_offsets_beyond_int32(device, problem, record_property):
+def test_offsets_beyond_int32(kernel, device, problem, record_property):
     # On the CPU the memory is reserved and never touched: no more than pages.
     far = problem(device, torch.float16)
-    check(forward, far).record(record_property)
+    check(kernel, far).record(record_property)
 
 
 class Recorder:
@@ -95,12 +93,12 @@ def test_grid_has_one_axis(monkeypatch, heads):
 
 @NON_FINITE
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_non_finite_keys_reach_who_sees_them(dtype, device, value):
+def test_non_finite_keys_reach_who_sees_them(kernel, dtype, device, value):
     p = random_problem(device, dtype, causal=True, tile=(16, 32, 4, 1))
-    out, lse = run(forward, p)
+    out, lse = run(kernel, p)
     first = 20 + p.q.shape[2] - p.k.shape[2]  # the first query that sees key 20
     p.k[:, :, 20] = value
-    bad_out, bad_lse = run(forward, p)
+    bad_out, bad_lse = run(kernel, p)
     assert torch.equal(bad_out[:, :, :first], out[:, :, :first])
     assert torch.equal(bad_lse[:, :, :first], lse[:, :, :first])
     if math.isnan(value):
@@ -109,11 +107,11 @@ def test_non_finite_keys_reach_who_sees_them(dtype, device, value):
 
 
 @NON_FINITE
-def test_non_finite_query_reaches_its_row_alone(dtype, device):
+def test_non_finite_query_reaches_its_row_alone(kernel, dtype, device):
     p = random_problem(device, dtype, tile=(16, 32, 4, 1))
-    out, lse = run(forward, p)
+    out, lse = run(kernel, p)
     p.q[:, :, 20, 3] = math.nan
-    bad_out, bad_lse = run(forward, p)
+    bad_out, bad_lse = run(kernel, p)
     others = torch.arange(p.q.shape[2], device=device) != 20
     assert bad_out[:, :, 20].isnan().all()
     assert bad_lse[:, :, 20].isnan().all()
@@ -122,12 +120,12 @@ def test_non_finite_query_reaches_its_row_alone(dtype, device):
 
 
 @NON_FINITE
-def test_non_finite_value_under_the_mask(dtype, device):
+def test_non_finite_value_under_the_mask(kernel, dtype, device):
     """Not promised away: 0 * NaN is NaN. The lse does not read V."""
     p = random_problem(device, dtype, causal=True, seqlen_k=37, tile=(16, 32, 4, 1))
-    _, lse = run(forward, p)
+    _, lse = run(kernel, p)
     p.v[:, :, 31] = math.nan
-    bad_out, bad_lse = run(forward, p)
+    bad_out, bad_lse = run(kernel, p)
     assert bad_out[:, :, 31:].isnan().all()
     assert bad_out[:, :, 0].isnan().all()  # row 0 does not see key 31
     assert torch.equal(bad_lse, lse)
@@ -136,27 +134,27 @@ def test_non_finite_value_under_the_mask(dtype, device):
 @NEEDS_GPU
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("head_dim", [64, 80, 128, 192, 256])
-def test_long_sequences(dtype, device, head_dim, causal, record_property):
+def test_long_sequences(kernel, dtype, device, head_dim, causal, record_property):
     problem = random_problem(
         device, dtype, seqlen_q=1999, seqlen_k=2111, head_dim=head_dim, causal=causal
     )
-    check(forward, problem).record(record_property)
+    check(kernel, problem).record(record_property)
 
 
 @NEEDS_GPU
-def test_more_than_65535_heads(dtype, device, record_property):
+def test_more_than_65535_heads(kernel, dtype, device, record_property):
     problem = random_problem(
         device, dtype, batch=257, nheads=256, nheads_k=128, seqlen_q=3, seqlen_k=5
     )
     # The reference goes head by head: the last batches are enough for it.
-    out, lse = run(forward, problem)
+    out, lse = run(kernel, problem)
     assert out.isfinite().all()
     tail = problem._replace(q=problem.q[-3:], k=problem.k[-3:], v=problem.v[-3:])
     judge(tail, out[-3:], lse[-3:]).record(record_property)
 
 
 @NEEDS_GPU
-def test_a_tensor_beyond_2_to_the_31(device, record_property):
+def test_a_tensor_beyond_2_to_the_31(kernel, device, record_property):
     # 2**31 elements and more in q, k, v and out; the last batch is judged.
     problem = random_problem(
         device, torch.float16, batch=2, nheads=2, seqlen_q=8, seqlen_k=8, head_dim=128
@@ -168,7 +166,7 @@ def test_a_tensor_beyond_2_to_the_31(device, record_property):
     )
     for whole, few in zip((q, k, v), problem[:3], strict=True):
         whole[-2:] = few.repeat(1, 1, 512, 1)
-    out, lse = attention(q, k, v, return_lse=True)
+    out, lse = run(kernel, problem._replace(q=q, k=k, v=v))
     assert not out[0].any()
     tail = problem._replace(q=q[-2:], k=k[-2:], v=v[-2:])
     judge(tail, out[-2:], lse[-2:]).record(record_property)

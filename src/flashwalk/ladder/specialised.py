@@ -1,0 +1,243 @@
+"""Warpgroups with roles: one loads, two multiply.
+
+In the kernels before, every warp does everything in turn. Here one warpgroup
+only loads, ahead of the others, into rings of slots in shared memory; two others
+each own 64 queries, and wait for nothing but their data. The loader needs few
+registers and leaves its own to them (warp specialisation; FlashAttention-3, Shah
+et al. 2024, arXiv:2407.08608, algorithm 1). Triton hides roles and barriers; the
+kernel is in Gluon, its lower level, which names them.
+
+Keys are visited from the last block to the first: the one block that can need a
+mask comes first. Thread blocks with the longest tiles start first.
+"""
+
+# Triton's types are not annotations: mypy checks the launcher alone.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
+
+import math
+from typing import NamedTuple
+
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from flashwalk.hopper import host
+from flashwalk.hopper.pipeline import make_ring
+from flashwalk.hopper.problem import ROWS, mask, send, store_lse
+from flashwalk.hopper.schedule import Tiling
+from flashwalk.ladder.problem import Problem
+
+LN2 = gl.constexpr(math.log(2))
+
+
+@gluon.jit
+def load_tile(q_desc, k_desc, v_desc, q_ring, k_ring, v_ring, problem):
+    """The loader: fills the rings in the order in which the others read them."""
+    GROUPS: gl.constexpr = problem.GROUPS
+    batch, head, row, blocks = problem.locate()
+    head_k = head // problem.group_size
+    # [load-order] Q, then each block's K and V.
+    for g in gl.static_range(GROUPS):
+        q_ring.fill(g, q_desc, batch, head, row + g * ROWS)
+    for j in range(blocks):
+        k_row = (blocks - 1 - j) * problem.BLOCK_N
+        k_ring.fill(j, k_desc, batch, head_k, k_row)
+        v_ring.fill(j, v_desc, batch, head_k, k_row)
+
+
+@gluon.jit
+def softmax_step(s, m_i, l_i, qk_scale, EMPTY: gl.constexpr):
+    """One step of the online softmax, in base 2. s: unscaled scores.
+
+    EMPTY: whether a row may see no key so far, so that its maximum is −inf.
+    Returns (p, alpha, m_i, l_i).
+    """
+    m_new = gl.max(s, 1) * qk_scale
+    m_new = gl.maximum(m_i, m_new)
+    m_safe = m_new
+    if EMPTY:
+        m_safe = gl.where(m_new == float("-inf"), 0.0, m_new)
+    p = gl.exp2(s * qk_scale - m_safe[:, None])
+    alpha = gl.exp2(m_i - m_safe)
+    return p, alpha, m_new, l_i * alpha + gl.sum(p, 1)
+
+
+@gluon.jit
+def hand_on(k_ring, v_ring, count):
+    """Gives blocks back unread that only the warpgroups below this one see."""
+    for i in range(count):
+        k_ring.wait(i)
+        k_ring.release(i)
+        v_ring.wait(i)
+        v_ring.release(i)
+    return count
+
+
+@gluon.jit
+def attend_tile(out_desc, lse_ptr, q_ring, k_ring, v_ring, problem, ME: gl.constexpr):
+    """One warpgroup that multiplies: 64 rows of the tile."""
+    BLOCK_N: gl.constexpr = problem.BLOCK_N
+    HEAD_DIM: gl.constexpr = problem.HEAD_DIM
+    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    ACC: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD_DIM, 16])
+    P: gl.constexpr = gl.DotOperandLayout(0, ACC, k_width=2)
+    S_ROW: gl.constexpr = gl.SliceLayout(1, S)
+    ACC_ROW: gl.constexpr = gl.SliceLayout(1, ACC)
+    zeros = gl.zeros([ROWS, BLOCK_N], gl.float32, S)
+    qk_scale = problem.qk_scale
+    # [tile] Which rows are mine, and how many blocks of keys do they see?
+    batch, head, row, blocks = problem.locate()
+    row += ME * ROWS
+    n = gl.where(row <= -ROWS, 0, problem.blocks_before(row + ROWS))
+    i = hand_on(k_ring, v_ring, blocks - n)
+    if n > 0:
+        # [load-q] Q stays for the whole tile, in shared memory.
+        q = q_ring.wait(ME)
+
+        # [state] Per row: the maximum, the denominator, the numerator.
+        m_i = gl.full([ROWS], float("-inf"), gl.float32, S_ROW)
+        l_i = gl.zeros([ROWS], gl.float32, S_ROW)
+        acc = gl.zeros([ROWS, HEAD_DIM], gl.float32, ACC)
+
+        # [main-loop] A block of keys and values comes in and joins the state.
+        for j in range(n):
+            # [scores] Issued, and awaited.
+            k = k_ring.wait(i)
+            s = warpgroup_mma(q, k.permute((1, 0)), zeros, use_acc=False, is_async=True)
+            s = warpgroup_mma_wait(0, deps=[s])
+            k_ring.release(i)
+            # [mask] The last keys can need one, and those before if it may STRADDLE.
+            if problem.STRADDLE or j == 0:
+                s = mask(s, row, (n - 1 - j) * BLOCK_N, problem)
+            # [softmax] Nothing is multiplied meanwhile, by this warpgroup.
+            weights, alpha, m_i, l_i = softmax_step(
+                s, m_i, l_i, qk_scale, problem.STRADDLE
+            )
+            # [rescale] The numerator moves to the new maximum.
+            acc = acc * gl.convert_layout(alpha, ACC_ROW)[:, None]
+            p = gl.convert_layout(weights.to(out_desc.dtype), P)
+            # [accumulate] Issued, and awaited.
+            v = v_ring.wait(i)
+            acc = warpgroup_mma(p, v, acc, is_async=True)
+            acc = warpgroup_mma_wait(0, deps=[acc])
+            v_ring.release(i)
+            i += 1
+
+        # [finish] One division a row; the lse as a natural logarithm. The
+        # result leaves through the slot of Q, which nobody reads any more.
+        acc = acc * gl.convert_layout(1.0 / l_i, ACC_ROW)[:, None]
+        store_lse(lse_ptr, (m_i + gl.log2(l_i)) * LN2, batch, head, row, problem)
+        o_smem = q_ring.buffers.index(ME)
+        send(out_desc, [batch, head, row, 0], o_smem, acc.to(out_desc.dtype))
+    tma.store_wait(0)
+
+
+# fmt: off
+@gluon.jit(do_not_specialize=[
+    "stride_lh", "heads", "heads_at_once", "nheads", "group_size",
+    "seqlen_q", "seqlen_k", "row_end", "keys_after", "tiles_per_head",
+])
+def _attn_fwd(
+    q_desc, k_desc, v_desc, out_desc, lse_ptr,
+    qk_scale, stride_lh,
+    heads, heads_at_once,
+    nheads, group_size, seqlen_q, seqlen_k,
+    row_end, keys_after, tiles_per_head,
+    CAUSAL: gl.constexpr, STRADDLE: gl.constexpr,
+    HEAD_DIM: gl.constexpr, BLOCK_N: gl.constexpr,
+    GROUPS: gl.constexpr, REGISTERS: gl.constexpr, STAGES: gl.constexpr,
+):
+    # [rings] Slot g of Q's ring belongs to warpgroup g.
+    q_ring = make_ring(q_desc, GROUPS, 1)
+    k_ring = make_ring(k_desc, STAGES, GROUPS)
+    v_ring = make_ring(v_desc, STAGES, GROUPS)
+    fence_async_shared()
+    problem = Problem(
+        heads, heads_at_once,
+        nheads, group_size, seqlen_q, seqlen_k,
+        row_end, keys_after, tiles_per_head, qk_scale, stride_lh,
+        HEAD_DIM, BLOCK_N, GROUPS, CAUSAL, STRADDLE,
+    )
+    # [roles] One warpgroup loads, the others multiply. The arguments are written
+    # out, since a tuple in a variable would make tensors of its constexprs.
+    gl.warp_specialize([
+        (load_tile, (q_desc, k_desc, v_desc, q_ring, k_ring, v_ring, problem)),
+        (attend_tile, (out_desc, lse_ptr,
+                       q_ring, k_ring, v_ring, problem, gl.constexpr(0))),
+        (attend_tile, (out_desc, lse_ptr,
+                       q_ring, k_ring, v_ring, problem, gl.constexpr(1))),
+    ], [4, 4], [REGISTERS, REGISTERS])
+    # fmt: on
+
+
+class Tile(NamedTuple):
+    """How a launch cuts the work.
+
+    groups: warpgroups that multiply, 64 rows each: here always two. registers:
+    of each of their threads.
+    """
+
+    groups: int
+    registers: int
+    block_n: int
+    stages: int
+
+
+# The largest head dim of each entry, and its tile. No entry spills registers or
+# serialises its products (tests/flashwalk/test_compile.py).
+TILES = {
+    64: Tile(2, 240, 128, 2),
+    128: Tile(2, 240, 128, 2),
+    256: Tile(2, 240, 64, 2),
+}
+
+refusal = host.refusal
+
+
+def launch(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    *,
+    causal: bool,
+    softmax_scale: float,
+    tile: Tile | None = None,
+) -> None:
+    """Fills `out` and `lse`. Takes what `refusal` has no objection to.
+
+    q: (batch, nheads, seqlen_q, head_dim); k, v: (batch, nheads_k, seqlen_k,
+    head_dim); out: like q; lse: (batch, nheads, seqlen_q), fp32, contiguous.
+    """
+    if causal:
+        q, out, lse = host.without_empty_rows(q, k, out, lse)
+    nheads, seqlen_q, head_dim = q.shape[1:]
+    nheads_k, seqlen_k = k.shape[1:3]
+    padded_dim = host.padded_dim(head_dim)
+    tile = tile or TILES[padded_dim]
+    tiling = Tiling.of(
+        q, k, causal, block_m=tile.groups * ROWS.value, block_n=tile.block_n
+    )
+    _attn_fwd[(tiling.heads * tiling.tiles_per_head,)](
+        host.describe(q, ROWS.value, padded_dim),
+        host.describe(k, tile.block_n, padded_dim),
+        host.describe(v, tile.block_n, padded_dim),
+        host.describe(out, ROWS.value, padded_dim),
+        lse,
+        softmax_scale * math.log2(math.e), lse.stride(1),
+        tiling.heads, tiling.heads_at_once,
+        nheads, nheads // nheads_k, seqlen_q, seqlen_k,
+        tiling.row_end, seqlen_k - seqlen_q, tiling.tiles_per_head,
+        CAUSAL=causal,
+        STRADDLE=causal and (seqlen_k - seqlen_q) % ROWS.value != 0,
+        HEAD_DIM=padded_dim, BLOCK_N=tile.block_n,
+        GROUPS=tile.groups, REGISTERS=tile.registers, STAGES=tile.stages,
+        num_warps=4,
+    )  # fmt: skip
