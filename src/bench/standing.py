@@ -70,7 +70,7 @@ def cells_of(path: Path, tuned: bool) -> Iterator[Cell]:
     """The cells of one record in which we and a rival were measured."""
     by_case: dict[str, dict[str, Any]] = {}
     for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-        if "values" in row:
+        if "tflops" in row.get("values", {}):
             case = {k: v for k, v in row["case"].items() if k != "impl"}
             speeds = by_case.setdefault(json.dumps(case, sort_keys=True), {})
             speeds[row["case"]["impl"]] = row["values"]
