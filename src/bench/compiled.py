@@ -147,10 +147,10 @@ def values(case: Case, options: Options, report: Report) -> Columns:
     }
 
 
-def reuse(block_m: int, block_n: int, head_dim: int) -> float:
-    """FLOP of a step of the loop, a byte of the K and V that it loads."""
+def reuse(block_m: int, block_n: int, head_dim: int) -> int:
+    """FLOP of a step of the loop for each byte of K and V that it loads."""
     flops = 2 * 2 * block_m * block_n * head_dim  # of two products
-    return flops / (2 * block_n * head_dim * SIZE)
+    return flops // (2 * block_n * head_dim * SIZE)
 
 
 def misfit(shared_bytes: int, chip: Chip) -> str:

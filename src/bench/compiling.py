@@ -116,7 +116,10 @@ def compile_all(launches: Iterable[Launch]) -> Iterator[Outcome]:
     """
     if os.environ.get("TRITON_INTERPRET"):
         raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
-    _CONTEXT.set_forkserver_preload([__name__])  # PyTorch is imported once
+    launches = list(launches)
+    # What all processes need is imported once, in the one that they come from.
+    modules = sorted({launch.module for launch in launches})
+    _CONTEXT.set_forkserver_preload([__name__, *modules])
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(WORKERS) as pool:
         yield from pool.map(lambda launch: _compile_apart(launch, name), launches)
 
@@ -200,6 +203,8 @@ def _prepare_triton(target: str, folder: Path) -> None:
     triton.runtime.driver.set_active(HostDriver(target))
     triton.knobs.nvidia.dump_ptxas_log = True
     triton.knobs.cache.dir = tempfile.tempdir = str(folder)
+    # The key of an empty cache need not hold all of Triton: half a second each.
+    triton.runtime.cache.triton_key = lambda: ""
     # What the launchers ask the GPU itself.
     gpu = SimpleNamespace(multi_processor_count=MULTIPROCESSORS)
     vars(torch.cuda).update(
