@@ -2,12 +2,14 @@
 
 import re
 import tomllib
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from bench.figures import FIGURES, drawing
+from bench.figures import FIGURES, drawing, faster_roles
 from bench.figures.__main__ import main
 
 FOLDER = Path(__file__).parents[2] / "docs/figures"
@@ -79,3 +81,31 @@ def test_unknown_kind_is_refused():
 def test_main_writes_every_figure(tmp_path):
     main(tmp_path)
     assert {path.stem for path in tmp_path.iterdir()} == set(FIGURES)
+
+
+def test_the_timeline_of_roles_keeps_the_rules_of_rings_and_cores():
+    spans = faster_roles.Run().spans
+    for lane in faster_roles.LANES:
+        mine = sorted(span[2:] for span in spans if span.lane == lane)
+        assert all(end <= start for (_, end), (start, _) in pairwise(mine))
+    start = {s.name: s.start for s in spans if s.lane == "loader"}
+    for group in range(faster_roles.GROUPS):
+        mine = {s.name: s for s in spans if s.lane == f"group-{group}"}
+        for step, ring in (("S", "K"), ("O", "V")):
+            for j in range(faster_roles.BLOCKS):
+                arrived = start[f"{ring}{j}"] + faster_roles.LOAD
+                assert mine[f"{step}{j}"].start >= arrived
+                next_in_slot = start.get(f"{ring}{j + faster_roles.SLOTS}")
+                assert next_in_slot is None or next_in_slot >= mine[f"{step}{j}"].end
+
+
+def test_swizzled_the_piece_is_in_every_column_once():
+    svg = ElementTree.fromstring(FIGURES["swizzle"]())
+    found = [b for b in svg.iter(SVG + "rect") if b.get("class") == "full"]
+    places = Counter(float(box.get("x")) for box in found)
+    assert sorted(places.values()) == [1] * 8 + [8]
+
+
+def test_registers_that_change_hands_are_as_many_as_before():
+    with pytest.raises(ValueError, match="504 registers became 512"):
+        faster_roles.registers_moved(loader=32)

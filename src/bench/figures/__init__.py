@@ -7,6 +7,10 @@ each lie in a .toml file of its name.
 from collections.abc import Callable
 
 from bench.figures.causal_mask import causal_blocks, causal_shapes
+from bench.figures.faster_descriptors import swizzle, tile_at_the_end
+from bench.figures.faster_instructions import exponentials, register_file, two_loops
+from bench.figures.faster_roles import keys_downwards, registers_moved, roles_timeline
+from bench.figures.faster_time import in_turn, multiprocessor
 from bench.figures.held_on_chip import held_on_chip
 from bench.figures.program_grid import program_grid
 from bench.figures.row_end import row_end
@@ -21,4 +25,14 @@ FIGURES: dict[str, Callable[[], str]] = {
     "causal-shapes": causal_shapes,
     "uneven-programs": uneven_programs,
     "row-end": row_end,
+    "multiprocessor": multiprocessor,
+    "in-turn": in_turn,
+    "exponentials": exponentials,
+    "two-loops": two_loops,
+    "register-file": register_file,
+    "tile-at-the-end": tile_at_the_end,
+    "swizzle": swizzle,
+    "roles-timeline": roles_timeline,
+    "registers-moved": registers_moved,
+    "keys-downwards": keys_downwards,
 }
