@@ -16,7 +16,7 @@ from bench.figures.drawing import (
 
 SEQLEN, BLOCK_M, BLOCK_N, ROWS = 1024, 192, 128, 64
 SCALE = 0.2  # of a drawn row or key
-LEFT, UNIT, BAR = 132, 31, 30
+LEFT, UNIT, BAR = 132, 24.5, 30
 
 
 def sequence_end() -> str:
