@@ -11,6 +11,8 @@ import pytest
 
 from bench.figures import FIGURES, drawing, faster_roles
 from bench.figures.__main__ import main
+from bench.figures.lazy_base import GROWTH, MAXIMA, bases
+from bench.figures.register_bars import USED
 
 FOLDER = Path(__file__).parents[2] / "docs/figures"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -64,6 +66,34 @@ def test_grid_numbers_every_program_once():
     programs = [t for t in svg.iter(SVG + "text") if not t.get("class")]
     numbers = sorted(int(t.text) for t in programs if t.text.isdecimal())
     assert numbers == list(range(36))
+
+
+def test_registers_are_those_of_the_tiles_in_use():
+    from flashwalk.hopper.forward import TILES
+
+    for tile in USED:
+        used = TILES[tile.head_dim]
+        assert (tile.block_n, tile.limit) == (used.block_n, used.registers)
+        # Q is in registers where they leave room for more than the four tiles.
+        room = tile.limit - sum(size for _, size in tile.parts())
+        assert used.q_in_registers == (room >= 32)
+
+
+def test_the_base_moves_once_while_the_maximum_rises_six_times():
+    from flashwalk.hopper.forward import GROWTH as OURS
+
+    assert OURS.value == GROWTH
+    assert len(set(MAXIMA)) - 1 == 6
+    assert bases(MAXIMA, GROWTH) == [3, 3, 3, 3, 3, 12, 12, 12]
+    assert bases(MAXIMA, 0) == list(MAXIMA)
+
+
+def test_the_plan_has_every_tile_once():
+    svg = ElementTree.fromstring(FIGURES["tile-order"]())
+    names = [
+        t.text for t in svg.iter(SVG + "text") if re.fullmatch("[a-f][0-9]", t.text)
+    ]
+    assert sorted(names) == [f"{head}{n}" for head in "abcdef" for n in range(4)]
 
 
 def test_arrows_follow_an_axis():

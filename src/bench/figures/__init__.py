@@ -12,9 +12,13 @@ from bench.figures.faster_instructions import exponentials, register_file, two_l
 from bench.figures.faster_roles import keys_downwards, registers_moved, roles_timeline
 from bench.figures.faster_time import in_turn, multiprocessor
 from bench.figures.held_on_chip import held_on_chip
+from bench.figures.lazy_base import lazy_base
 from bench.figures.program_grid import program_grid
+from bench.figures.register_bars import between_powers, register_bars
 from bench.figures.row_end import row_end
 from bench.figures.three_passes import three_passes
+from bench.figures.tile_order import sequence_end, tile_order
+from bench.figures.timelines import in_flight, turns
 from bench.figures.uneven_programs import uneven_programs
 
 FIGURES: dict[str, Callable[[], str]] = {
@@ -35,4 +39,11 @@ FIGURES: dict[str, Callable[[], str]] = {
     "roles-timeline": roles_timeline,
     "registers-moved": registers_moved,
     "keys-downwards": keys_downwards,
+    "in-flight": in_flight,
+    "turns": turns,
+    "register-bars": register_bars,
+    "lazy-base": lazy_base,
+    "sequence-end": sequence_end,
+    "tile-order": tile_order,
+    "between-powers": between_powers,
 }
