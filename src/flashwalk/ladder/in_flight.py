@@ -2,10 +2,11 @@
 
 A product on Hopper is issued, runs on its own, and is awaited. Here the scores of
 block j are issued first, and behind them the product of block j - 1 with its
-values. While that one runs the softmax of block j begins: within a warpgroup the
-exponentials hide behind a product (FlashAttention-3, Shah et al. 2024,
-arXiv:2407.08608, algorithm 2). The first block has no values to go with its
-scores, the last one no scores to go with its values: both stand outside the loop.
+values, so that the softmax of block j may begin while that one runs
+(FlashAttention-3, Shah et al. 2024, arXiv:2407.08608, algorithm 2). How much of it
+does is up to ptxas, which may lift the second wait above the exponentials. The
+first block has no values to go with its scores, the last one no scores to go with
+its values: both stand outside the loop.
 """
 
 # Triton's types are not annotations: mypy checks the launcher alone.

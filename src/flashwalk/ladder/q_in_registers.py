@@ -3,9 +3,9 @@
 A matrix product of Hopper takes its second factor from shared memory, and its
 first from there or from registers. At head dim 128 the products of the scores
 read Q and K at nearly the rate that shared memory has. Q is the same in every
-step: loaded to registers once, it halves that traffic, and the energy that it
-takes (FlashAttention-3 has it as an option: Shah et al. 2024, arXiv:2407.08608).
-At the other head dims the registers are not there.
+step: loaded to registers once, it saves a third of that traffic, and the energy
+that it takes (FlashAttention-3's source has a switch for it, off by default). At
+the other head dims the registers are not there.
 """
 
 # Triton's types are not annotations: mypy checks the launcher alone.
