@@ -257,6 +257,6 @@ def test_unknown_name():
     import flashwalk
 
     with pytest.raises(
-        AttributeError, match=r"flashwalk.* has no attribute 'backward'"
+        AttributeError, match=r"flashwalk.* has no attribute 'sideways'"
     ):
-        flashwalk.backward  # noqa: B018
+        flashwalk.sideways  # noqa: B018
