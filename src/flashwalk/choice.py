@@ -19,6 +19,7 @@ import triton
 
 from flashwalk import forward
 from flashwalk.arguments import check_flag, check_tensors, resolve_scale
+from flashwalk.signature import Signature
 
 # Gluon is experimental: names and meanings change from one Triton to the next.
 _GLUON_OF = "3.6."
@@ -74,9 +75,19 @@ def choose(
     tiles = q.shape[0] * q.shape[1] * triton.cdiv(q.shape[2], _ROWS_OF_A_TILE)
     if tiles > _MAX_TILES:
         return Choice("portable", f"{tiles} tiles are too many to plan on the host")
-    if refusal := hopper.refusal(q, k, v, softmax_scale):
+    refusal = _refusal(Signature.of(q, k, v), softmax_scale)
+    if refusal := refusal or hopper.misaligned(q, k, v):
         return Choice("portable", f"the Hopper kernel refuses: {refusal}")
     return Choice("hopper", "16 bits on Hopper, in rows that the TMA can read")
+
+
+@functools.lru_cache(maxsize=1024)
+def _refusal(signature: Signature, softmax_scale: float) -> str | None:
+    """What the Hopper kernel has against arguments, whatever their addresses."""
+    hopper = import_module(_MODULES["hopper"])
+    tensors = signature.q(), signature.k(), signature.v()
+    reason: str | None = hopper.refusal(*tensors, softmax_scale)
+    return reason
 
 
 def launch(

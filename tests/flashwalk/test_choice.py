@@ -91,6 +91,24 @@ def test_what_it_takes(compiled):
     assert explain(q, k, v).kernel == "hopper"
 
 
+def test_an_address_is_looked_at_in_each_call(compiled):
+    compiled((9, 0))
+    q, k, v = (x.new_empty(*x.shape[:3], 72) for x in tensors())
+    even = (q[..., :64], k[..., :64], v[..., :64])
+    odd = (q[..., :64], k[..., 1:65], v[..., :64])
+    found = [explain(*three).kernel for three in (even, odd, even)]
+    assert found == ["hopper", "portable", "hopper"]
+
+
+def test_a_descriptor_of_another_tensor_differs_in_its_address():
+    from flashwalk.hopper import host
+
+    x, y = torch.zeros(2, 1, 3, 3, 64, dtype=torch.float16)
+    first = host.describe(x, 64, 64)
+    assert host.described_as(first, y) == host.describe(y, 64, 64)
+    assert first.base is x
+
+
 def test_another_triton_is_told_once_and_does_not_break(compiled, monkeypatch):
     compiled((9, 0))
     choice._hopper.cache_clear()

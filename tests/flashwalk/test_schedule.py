@@ -1,5 +1,6 @@
 """The plan of the Hopper kernel: every tile once, shared out evenly, in order."""
 
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -7,7 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flashwalk.hopper.schedule import Tiling, heads_in_l2, plan, plan_on_device
+from flashwalk.hopper.schedule import (
+    Tiling,
+    heads_in_l2,
+    keep_for_graphs,
+    plan,
+    plan_on_device,
+)
 
 
 def tiling(seqlen_q=1000, seqlen_k=1000, causal=True, block_m=128, **how):
@@ -106,3 +113,15 @@ def test_a_new_shape_in_a_capture_is_told(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     with pytest.raises(RuntimeError, match="call attention once with it"):
         plan_on_device(tiling(seqlen_q=77), 3, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("capturing", [True, False])
+def test_a_plan_in_a_graph_outlives_the_cache(monkeypatch, capturing):
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    lists = plan_on_device(tiling(seqlen_q=78), 3, torch.device("cpu"))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
+    keep_for_graphs(lists)
+    tiles = weakref.ref(lists[0])
+    del lists
+    plan_on_device.cache_clear()
+    assert (tiles() is not None) == capturing

@@ -18,6 +18,7 @@ can need a mask comes first and the loop needs none.
 # Triton's types are not annotations: mypy checks the launcher alone.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -34,7 +35,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from flashwalk.hopper import host
 from flashwalk.hopper.pipeline import make_ring, pass_turn, take_turn
 from flashwalk.hopper.problem import ROWS, Problem, mask, store_lse, store_out
-from flashwalk.hopper.schedule import Tiling, plan_on_device
+from flashwalk.hopper.schedule import Tiling, keep_for_graphs, plan_on_device
+from flashwalk.signature import Signature, without_memory
 
 LN2 = gl.constexpr(math.log(2))
 # Weights may grow to 2**8 before a row's sums move to its new maximum.
@@ -299,7 +301,9 @@ TILES = {
     256: Tile(2, 240, 64, 2, q_in_registers=False, lazy=True, halves=True),
 }
 
-refusal = host.refusal  # why a launch cannot take its arguments, or None
+# Why a launch cannot take its arguments, or None; and the part of it that
+# hangs on addresses.
+refusal, misaligned = host.refusal, host.misaligned
 
 
 def launch(
@@ -320,6 +324,28 @@ def launch(
     """
     if causal:
         q, out, lse = host.without_empty_rows(q, k, out, lse)
+    recipe = prepare(
+        Signature.of(q, k, v), out.stride(), lse.stride(1), causal, softmax_scale, tile
+    )
+    keep_for_graphs(recipe.plan)
+    _attn_fwd[(recipe.thread_blocks,)](
+        *map(host.described_as, recipe.descriptors, (q, k, v, out)),
+        lse, *recipe.plan, *recipe.scalars, **recipe.constants,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def prepare(
+    signature: Signature,
+    out_strides: tuple[int, ...],
+    stride_lh: int,
+    causal: bool,
+    softmax_scale: float,
+    tile: Tile | None,
+) -> host.Recipe:
+    """What `launch` gives to the kernel; stride_lh is from head to head of lse."""
+    q, k, v = signature.q(), signature.k(), signature.v()
+    out = without_memory(q.shape, out_strides, q.dtype)
     nheads, seqlen_q, head_dim = q.shape[1:]
     nheads_k, seqlen_k = k.shape[1:3]
     padded_dim = host.padded_dim(head_dim)
@@ -328,22 +354,29 @@ def launch(
         q, k, causal, block_m=tile.groups * ROWS.value, block_n=tile.block_n
     )
     thread_blocks = min(
-        host.multiprocessors(q.device), tiling.heads * tiling.tiles_per_head
+        host.multiprocessors(signature.device), tiling.heads * tiling.tiles_per_head
     )
-    tiles, starts = plan_on_device(tiling, thread_blocks, q.device)
-    _attn_fwd[(thread_blocks,)](
-        host.describe(q, ROWS.value, padded_dim),
-        host.describe(k, tile.block_n, padded_dim),
-        host.describe(v, tile.block_n, padded_dim),
-        host.describe(out, ROWS.value, padded_dim // (1 + tile.halves)),
-        lse, tiles, starts,
-        softmax_scale * math.log2(math.e), lse.stride(1),
-        nheads, nheads // nheads_k, seqlen_q, seqlen_k,
-        tiling.row_end, seqlen_k - seqlen_q, tiling.tiles_per_head,
-        CAUSAL=causal,
-        STRADDLE=causal and (seqlen_k - seqlen_q) % ROWS.value != 0,
-        HEAD_DIM=padded_dim, BLOCK_N=tile.block_n,
-        GROUPS=tile.groups, REGISTERS=tile.registers, STAGES=tile.stages,
-        Q_IN_REGISTERS=tile.q_in_registers, LAZY=tile.lazy, HALVES=tile.halves,
-        num_warps=4,
+    return host.Recipe(
+        thread_blocks,
+        (
+            host.describe(q, ROWS.value, padded_dim),
+            host.describe(k, tile.block_n, padded_dim),
+            host.describe(v, tile.block_n, padded_dim),
+            host.describe(out, ROWS.value, padded_dim // (1 + tile.halves)),
+        ),
+        plan_on_device(tiling, thread_blocks, signature.device),
+        (
+            softmax_scale * math.log2(math.e), stride_lh,
+            nheads, nheads // nheads_k, seqlen_q, seqlen_k,
+            tiling.row_end, seqlen_k - seqlen_q, tiling.tiles_per_head,
+        ),
+        {
+            "CAUSAL": causal,
+            "STRADDLE": causal and (seqlen_k - seqlen_q) % ROWS.value != 0,
+            "HEAD_DIM": padded_dim, "BLOCK_N": tile.block_n,
+            "GROUPS": tile.groups, "REGISTERS": tile.registers, "STAGES": tile.stages,
+            "Q_IN_REGISTERS": tile.q_in_registers,
+            "LAZY": tile.lazy, "HALVES": tile.halves,
+            "num_warps": 4,
+        },
     )  # fmt: skip

@@ -1,7 +1,9 @@
 """The host's part that every kernel with TMA and warpgroups has in common."""
 
+import copy
 import functools
 import math
+from typing import NamedTuple
 
 import torch
 from triton.experimental.gluon import language as gl
@@ -16,6 +18,20 @@ _DTYPES = {
 _PADDED_DIMS = (64, 128, 256)
 
 
+class Recipe(NamedTuple):
+    """A launch without its tensors, which is the same for equal signatures.
+
+    descriptors: of the tensors that the TMA moves. plan: the lists of tiles
+    (`schedule.plan`). scalars, constants: the other arguments.
+    """
+
+    thread_blocks: int
+    descriptors: tuple[TensorDescriptor, ...]
+    plan: tuple[torch.Tensor, torch.Tensor]
+    scalars: tuple[float, ...]
+    constants: dict[str, int]
+
+
 def refusal(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, softmax_scale: float
 ) -> str | None:
@@ -28,11 +44,17 @@ def refusal(
         # The largest score is searched before it is scaled.
         return f"its maximum needs a positive softmax_scale, not {softmax_scale}"
     for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.data_ptr() % 16:
-            return f"the TMA reads from addresses that 16 divides, {name} has another"
         for size, stride in zip(x.shape[:3], x.stride()[:3], strict=True):
             if size > 1 and (stride % 8 or stride == 0):
                 return f"the TMA strides by 16 bytes, {name} has {x.stride()}"
+    return misaligned(q, k, v)
+
+
+def misaligned(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> str | None:
+    """The part of `refusal` that differs between tensors of equal shapes."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.data_ptr() % 16:
+            return f"the TMA reads from addresses that 16 divides, {name} has another"
     return None
 
 
@@ -88,6 +110,16 @@ def describe(x: torch.Tensor, rows: int, head_dim: int) -> TensorDescriptor:
         [1, 1, rows, head_dim],
         _layout(rows, head_dim, x.dtype),
     )
+
+
+def described_as(descriptor: TensorDescriptor, x: torch.Tensor) -> TensorDescriptor:
+    """`descriptor`, of a tensor that differs from its own in its address alone.
+
+    A new one would be checked again, which takes longer than all the rest.
+    """
+    twin = copy.copy(descriptor)
+    twin.base = x
+    return twin
 
 
 def describe_line(x: torch.Tensor, size: int) -> TensorDescriptor:

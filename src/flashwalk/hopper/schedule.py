@@ -157,3 +157,15 @@ def plan_on_device(
         torch.tensor(tiles, dtype=torch.int32, device=device),
         torch.tensor(starts, dtype=torch.int32, device=device),
     )
+
+
+_IN_GRAPHS: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+
+def keep_for_graphs(lists: tuple[torch.Tensor, torch.Tensor]) -> None:
+    """Keeps the plan for good if a CUDA graph is being captured.
+
+    The graph reads it at each replay, when it may long be out of the cache.
+    """
+    if torch.cuda.is_current_stream_capturing():
+        _IN_GRAPHS[lists[0].data_ptr()] = lists
