@@ -34,7 +34,15 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from flashwalk.hopper import host
 from flashwalk.hopper.pipeline import make_ring, pass_turn, take_turn
-from flashwalk.hopper.problem import ROWS, Problem, mask, store_lse, store_out
+from flashwalk.hopper.problem import (
+    ROWS,
+    Problem,
+    mask,
+    multiply_keys,
+    read,
+    store_lse,
+    store_out,
+)
 from flashwalk.hopper.schedule import Tiling, keep_for_graphs, plan_on_device
 from flashwalk.signature import Signature, without_memory
 
@@ -122,6 +130,7 @@ def attend_tiles(
     P: gl.constexpr = gl.DotOperandLayout(0, ACC, k_width=2)
     S_ROW: gl.constexpr = gl.SliceLayout(1, S)
     ACC_ROW: gl.constexpr = gl.SliceLayout(1, ACC)
+    COLUMNS: gl.constexpr = HEAD_DIM // 2 if problem.THREE_QUARTERS else HEAD_DIM
     zeros = gl.zeros([ROWS, BLOCK_N], gl.float32, S)
     qk_scale = problem.qk_scale
     i = 0  # blocks of keys used so far
@@ -141,16 +150,17 @@ def attend_tiles(
         if n == 0:
             q_ring.release(item)
         else:
+            q = read(q_smem, 0, COLUMNS, S, problem)
+            q_third = q
+            if problem.THREE_QUARTERS:
+                q_third = read(q_smem, COLUMNS, COLUMNS // 2, S, problem)
             if problem.Q_IN_REGISTERS:
-                q = q_smem.load(gl.DotOperandLayout(0, S, k_width=2))
                 q_ring.release(item)
-            else:
-                q = q_smem
 
             # [first-block] The last keys: the only block that can need a mask.
             k = k_ring.wait(i)
             take_turn(ME)
-            s = warpgroup_mma(q, k.permute((1, 0)), zeros, use_acc=False, is_async=True)
+            s = multiply_keys(q, q_third, k, zeros, problem)
             pass_turn(ME, GROUPS)
             s = warpgroup_mma_wait(0, deps=[s])
             k_ring.release(i)
@@ -171,9 +181,7 @@ def attend_tiles(
                 # [scores] Issued, not awaited.
                 k = k_ring.wait(i)
                 take_turn(ME)
-                s = warpgroup_mma(
-                    q, k.permute((1, 0)), zeros, use_acc=False, is_async=True
-                )
+                s = multiply_keys(q, q_third, k, zeros, problem)
                 # Here and not earlier: giving back makes the warps wait.
                 v_ring.release(i - 2, pred=j > 1)
                 # [rescale] The sums move to the new maximum: rarely, if LAZY.
@@ -223,7 +231,7 @@ def attend_tiles(
 @gluon.jit(do_not_specialize=[
     "stride_lh", "nheads", "group_size", "seqlen_q", "seqlen_k",
     "row_end", "keys_after", "tiles_per_head",
-])
+], do_not_specialize_on_alignment=["lse_ptr"])
 def _attn_fwd(
     q_desc, k_desc, v_desc, out_desc, lse_ptr,
     tiles_ptr, starts_ptr,
@@ -234,6 +242,7 @@ def _attn_fwd(
     HEAD_DIM: gl.constexpr, BLOCK_N: gl.constexpr,
     GROUPS: gl.constexpr, REGISTERS: gl.constexpr, STAGES: gl.constexpr,
     Q_IN_REGISTERS: gl.constexpr, LAZY: gl.constexpr, HALVES: gl.constexpr,
+    THREE_QUARTERS: gl.constexpr,
 ):
     # [rings] Slot g of Q's ring belongs to warpgroup g.
     q_ring = make_ring(q_desc, GROUPS, 1)
@@ -253,6 +262,7 @@ def _attn_fwd(
         nheads, group_size, seqlen_q, seqlen_k,
         row_end, keys_after, tiles_per_head, qk_scale, stride_lh,
         HEAD_DIM, BLOCK_N, GROUPS, CAUSAL, STRADDLE, Q_IN_REGISTERS, LAZY, HALVES,
+        THREE_QUARTERS,
     )
     # [roles] One warpgroup loads, the others multiply. The arguments are written
     # out, since a tuple in a variable would make tensors of its constexprs.
@@ -327,11 +337,8 @@ def launch(
     recipe = prepare(
         Signature.of(q, k, v), out.stride(), lse.stride(1), causal, softmax_scale, tile
     )
-    keep_for_graphs(recipe.plan)
-    _attn_fwd[(recipe.thread_blocks,)](
-        *map(host.described_as, recipe.descriptors, (q, k, v, out)),
-        lse, *recipe.plan, *recipe.scalars, **recipe.constants,
-    )  # fmt: skip
+    keep_for_graphs(recipe)
+    recipe.launch(_attn_fwd, (q, k, v, out), lse)
 
 
 @functools.lru_cache(maxsize=256)
@@ -364,19 +371,14 @@ def prepare(
             host.describe(v, tile.block_n, padded_dim),
             host.describe(out, ROWS.value, padded_dim // (1 + tile.halves)),
         ),
-        plan_on_device(tiling, thread_blocks, signature.device),
         (
+            *plan_on_device(tiling, thread_blocks, signature.device),
             softmax_scale * math.log2(math.e), stride_lh,
             nheads, nheads // nheads_k, seqlen_q, seqlen_k,
             tiling.row_end, seqlen_k - seqlen_q, tiling.tiles_per_head,
+            causal, causal and (seqlen_k - seqlen_q) % ROWS.value != 0,
+            padded_dim, tile.block_n, tile.groups, tile.registers, tile.stages,
+            tile.q_in_registers, tile.lazy, tile.halves,
+            padded_dim > 64 and head_dim <= padded_dim // 4 * 3,
         ),
-        {
-            "CAUSAL": causal,
-            "STRADDLE": causal and (seqlen_k - seqlen_q) % ROWS.value != 0,
-            "HEAD_DIM": padded_dim, "BLOCK_N": tile.block_n,
-            "GROUPS": tile.groups, "REGISTERS": tile.registers, "STAGES": tile.stages,
-            "Q_IN_REGISTERS": tile.q_in_registers,
-            "LAZY": tile.lazy, "HALVES": tile.halves,
-            "num_warps": 4,
-        },
     )  # fmt: skip

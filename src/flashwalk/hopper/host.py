@@ -1,9 +1,9 @@
 """The host's part that every kernel with TMA and warpgroups has in common."""
 
-import copy
 import functools
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from triton.experimental.gluon import language as gl
@@ -18,18 +18,35 @@ _DTYPES = {
 _PADDED_DIMS = (64, 128, 256)
 
 
-class Recipe(NamedTuple):
-    """A launch without its tensors, which is the same for equal signatures.
+@dataclass
+class Recipe:
+    """A launch without its tensors: all that is the same for equal signatures.
 
-    descriptors: of the tensors that the TMA moves. plan: the lists of tiles
-    (`schedule.plan`). scalars, constants: the other arguments.
+    descriptors: of the tensors that the TMA moves. arguments: what follows the
+    tensors, in the kernel's order. kernel: as compiled at the first launch.
     """
 
     thread_blocks: int
     descriptors: tuple[TensorDescriptor, ...]
-    plan: tuple[torch.Tensor, torch.Tensor]
-    scalars: tuple[float, ...]
-    constants: dict[str, int]
+    arguments: tuple[Any, ...]
+    kernel: Any = None
+
+    def launch(
+        self, function: Any, tensors: tuple[torch.Tensor, ...], lse: torch.Tensor
+    ) -> None:
+        """Launches the Gluon function, on the descriptors of `tensors`, and lse.
+
+        Triton finds the compiled kernel by all arguments anew in each call; a
+        recipe has one, and hands them to it.
+        """
+        arguments = (
+            *map(described_as, self.descriptors, tensors), lse, *self.arguments
+        )  # fmt: skip
+        grid = (self.thread_blocks, 1, 1)
+        if self.kernel is None:
+            self.kernel = function[grid](*arguments, num_warps=4)
+        else:
+            self.kernel[grid](*arguments)
 
 
 def refusal(
@@ -115,10 +132,10 @@ def describe(x: torch.Tensor, rows: int, head_dim: int) -> TensorDescriptor:
 def described_as(descriptor: TensorDescriptor, x: torch.Tensor) -> TensorDescriptor:
     """`descriptor`, of a tensor that differs from its own in its address alone.
 
-    A new one would be checked again, which takes longer than all the rest.
+    Making it as usual would check it again, which takes longer than the rest.
     """
-    twin = copy.copy(descriptor)
-    twin.base = x
+    twin = object.__new__(TensorDescriptor)
+    vars(twin).update(vars(descriptor), base=x)
     return twin
 
 

@@ -1,11 +1,17 @@
-"""One launch as its warpgroups see it: where tiles are, what they mask and store."""
+"""One launch as its warpgroups see it: where tiles are, how they are read, masked
+and stored.
+"""
 
 # Triton's types are not annotations.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, tma
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    tma,
+    warpgroup_mma,
+)
 from triton.language.core import _aggregate as aggregate
 
 from flashwalk.hopper.pipeline import as_matrix
@@ -21,6 +27,7 @@ class Problem:
     The list is tiles_ptr[first:last]. row_end: the row after the last tile of
     a head. keys_after: row i sees the keys up to i + keys_after, if CAUSAL.
     STRADDLE: the diagonal may cross two blocks of keys within 64 rows.
+    THREE_QUARTERS: the last quarter of the HEAD_DIM columns is empty.
     """
 
     tiles_ptr: gl.tensor
@@ -43,6 +50,7 @@ class Problem:
     Q_IN_REGISTERS: gl.constexpr
     LAZY: gl.constexpr
     HALVES: gl.constexpr
+    THREE_QUARTERS: gl.constexpr
 
     @gluon.constexpr_function
     def __init__(
@@ -50,6 +58,7 @@ class Problem:
         nheads, group_size, seqlen_q, seqlen_k,
         row_end, keys_after, tiles_per_head, qk_scale, stride_lh,
         HEAD_DIM, BLOCK_N, GROUPS, CAUSAL, STRADDLE, Q_IN_REGISTERS, LAZY, HALVES,
+        THREE_QUARTERS,
     ):
         self.tiles_ptr, self.first, self.last = tiles_ptr, first, last
         self.nheads, self.group_size = nheads, group_size
@@ -65,6 +74,7 @@ class Problem:
         self.Q_IN_REGISTERS = gl.constexpr(Q_IN_REGISTERS)
         self.LAZY = gl.constexpr(LAZY)
         self.HALVES = gl.constexpr(HALVES)
+        self.THREE_QUARTERS = gl.constexpr(THREE_QUARTERS)
     # fmt: on
 
     @gluon.jit
@@ -88,6 +98,28 @@ class Problem:
         if self.CAUSAL:
             keys = gl.minimum(keys, end + self.keys_after)
         return (keys + self.BLOCK_N - 1) // self.BLOCK_N
+
+
+@gluon.jit
+def read(q_smem, first, count: gl.constexpr, S: gl.constexpr, problem):
+    """Columns of Q as an operand: in registers, or where they lie."""
+    q = q_smem.slice(first, count, dim=1)
+    if problem.Q_IN_REGISTERS:
+        q = q.load(gl.DotOperandLayout(0, S, k_width=2))
+    return q
+
+
+@gluon.jit
+def multiply_keys(q, q_third, k, zeros, problem):
+    """Q Kᵀ, issued, not awaited. An empty last quarter of a head is left out."""
+    COLUMNS: gl.constexpr = q.shape[1]
+    k_first = k.slice(0, COLUMNS, dim=1).permute((1, 0))
+    s = warpgroup_mma(q, k_first, zeros, use_acc=False, is_async=True)
+    if problem.THREE_QUARTERS:
+        k_third = k.slice(COLUMNS, COLUMNS // 2, dim=1).permute((1, 0))
+        s = warpgroup_mma(q_third, k_third, s, is_async=True)
+    return s
+
 
 @gluon.jit
 def mask(s, row, key, problem):

@@ -159,13 +159,13 @@ def plan_on_device(
     )
 
 
-_IN_GRAPHS: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+_IN_GRAPHS: dict[int, object] = {}
 
 
-def keep_for_graphs(lists: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keeps the plan for good if a CUDA graph is being captured.
+def keep_for_graphs(holder: object) -> None:
+    """Keeps what holds a plan for good, if a CUDA graph is being captured.
 
-    The graph reads it at each replay, when it may long be out of the cache.
+    The graph reads the plan at each replay, when no cache may have it any more.
     """
     if torch.cuda.is_current_stream_capturing():
-        _IN_GRAPHS[lists[0].data_ptr()] = lists
+        _IN_GRAPHS[id(holder)] = holder
