@@ -1,4 +1,6 @@
-"""Compiles the forward for sm_90 with no GPU; prints what ptxas says as JSON.
+"""Compiles kernels for sm_90 with no GPU; prints what ptxas says as JSON.
+
+    python compile_sm90.py KERNEL...
 
 Run as a program, in a process of its own with TRITON_INTERPRET unset: under
 the interpreter Triton refuses to compile. The real `launch` chooses the tile
@@ -11,17 +13,19 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
+from types import ModuleType
 from typing import NamedTuple
 
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
 
-from flashwalk import forward
+from flashwalk import backward, delta, forward
 
 SM_90 = GPUTarget("cuda", 90, 32)
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
@@ -35,9 +39,20 @@ WORKERS = 2
 LAYOUTS = ("aligned", "ragged", "padded", "shifted", "far", "far-ragged")
 
 
+# Where each kernel is a name, and whether causal makes another one of it.
+KERNELS: dict[str, tuple[ModuleType, str]] = {
+    "forward": (forward, "_attn_fwd"),
+    "delta": (delta, "_attn_bwd_delta"),
+    "dkdv": (backward, "_attn_bwd_dkdv"),
+    "dq": (backward, "_attn_bwd_dq"),
+}
+KNOWS_NO_MASK = ("delta",)
+
+
 class Case(NamedTuple):
     """One kernel: what a launch with these arguments compiles."""
 
+    kernel: str
     dtype: str
     head_dim: int
     causal: bool
@@ -58,16 +73,26 @@ class HostDriver:
 
 
 class Warmup:
-    """Takes the kernel's place in `forward`: compiles, does not launch."""
+    """Takes a kernel's place in its module: compiles, does not launch."""
 
     def __init__(self, kernel):
         self.kernel = kernel
 
     def __getitem__(self, grid):
         def compile_only(*args, **kwargs):
-            self.compiled = self.kernel.warmup(*args, grid=grid, **kwargs)
+            log = io.StringIO()
+            with contextlib.redirect_stdout(log):
+                self.compiled = self.kernel.warmup(*args, grid=grid, **kwargs)
+            self.log = log.getvalue()
 
         return compile_only
+
+
+class Skipped:
+    """Takes a kernel's place in its module: does nothing."""
+
+    def __getitem__(self, grid):
+        return lambda *args, **kwargs: None
 
 
 def make_tensor(case: Case, nheads: int, seqlen: int) -> torch.Tensor:
@@ -88,27 +113,44 @@ def make_tensor(case: Case, nheads: int, seqlen: int) -> torch.Tensor:
     return whole
 
 
-def compile_case(case: Case, tile: forward.Tile | None = None) -> dict:
-    """Compiles one case; returns it with the registers, spills and warnings."""
+@contextlib.contextmanager
+def standing_in(name: str):
+    """One kernel's Warmup, in its place; the others are skipped."""
+    kernels = {key: getattr(module, of) for key, (module, of) in KERNELS.items()}
+    warmup = Warmup(kernels[name])
+    try:
+        for key, (module, of) in KERNELS.items():
+            setattr(module, of, warmup if key == name else Skipped())
+        yield warmup
+    finally:
+        for key, (module, of) in KERNELS.items():
+            setattr(module, of, kernels[key])
+
+
+def launch(case: Case) -> None:
+    """Launches the forward or the backward on tensors of the case's layout."""
     q = make_tensor(case, nheads=16, seqlen=4096)
     k, v = (make_tensor(case, nheads=4, seqlen=2048) for _ in "kv")
-    out = torch.empty(q.shape, dtype=q.dtype, device="meta")
     lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="meta")
-    warmup = Warmup(forward._attn_fwd)
-    log = io.StringIO()
-    forward._attn_fwd = warmup
-    try:
-        with contextlib.redirect_stdout(log):
-            forward.launch(
-                q, k, v, out, lse, causal=case.causal, softmax_scale=0.125, tile=tile
-            )
-    finally:
-        forward._attn_fwd = warmup.kernel
+    how = {"causal": case.causal, "softmax_scale": 0.125}
+    if case.kernel == "forward":
+        out = torch.empty(q.shape, dtype=q.dtype, device="meta")
+        forward.launch(q, k, v, out, lse, **how)
+    else:
+        # Gradients lie as their tensors do, and out as do: no more variants.
+        backward.launch(q, k, v, q, lse, q, lse, q, k, v, **how)
+
+
+def compile_case(case: Case) -> dict:
+    """Compiles one case; returns it with the registers, spills and warnings."""
+    with standing_in(case.kernel) as warmup:
+        launch(case)
     return case._asdict() | {
-        "registers": number(r"Used (\d+) registers", log.getvalue()),
-        "spill_bytes": number(r"(\d+) bytes spill stores", log.getvalue())
-        + number(r"(\d+) bytes spill loads", log.getvalue()),
-        "warnings": re.findall(r".*\bC75\d\d\b.*", log.getvalue()),
+        "registers": number(r"Used (\d+) registers", warmup.log),
+        "spill_bytes": number(r"(\d+) bytes spill stores", warmup.log)
+        + number(r"(\d+) bytes spill loads", warmup.log),
+        # C7519 is no warning: ptxas adds the fence that registers need.
+        "warnings": re.findall(r".*\bC75(?!19)\d\d\b.*", warmup.log),
         "shared_bytes": warmup.compiled.metadata.shared,
         "wgmma": "wgmma" in warmup.compiled.asm["ptx"],
     }
@@ -127,13 +169,25 @@ def prepare_worker(cache_dir: str) -> None:
     triton.knobs.cache.dir = cache_dir
 
 
+def cases_of(kernel: str) -> list[Case]:
+    """Every case in use of one kernel."""
+    causal = (False,) if kernel in KNOWS_NO_MASK else (False, True)
+    cases = [Case(kernel, *c) for c in product(DTYPES, HEAD_DIMS, causal, LAYOUTS)]
+    # bf16 has fp16's tiles and instructions: its two main layouts are enough. So
+    # they are for the backward's small head dims, which share a tile with 64.
+    return [
+        c
+        for c in cases
+        if c.layout in LAYOUTS[:2]
+        or (c.dtype != "bf16" and (kernel == "forward" or c.head_dim >= 64))
+    ]
+
+
 def main() -> None:
-    """Compiles every case in use and prints a JSON list."""
+    """Compiles every case in use of the kernels named; prints a JSON list."""
     if os.environ.get("TRITON_INTERPRET"):
         raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
-    cases = [Case(*c) for c in product(DTYPES, HEAD_DIMS, (False, True), LAYOUTS)]
-    # bf16 has fp16's tiles and instructions: its two main layouts are enough.
-    cases = [c for c in cases if c.dtype != "bf16" or c.layout in LAYOUTS[:2]]
+    cases = [case for name in sys.argv[1:] for case in cases_of(name)]
     with (
         tempfile.TemporaryDirectory() as cache_dir,
         ProcessPoolExecutor(
