@@ -33,7 +33,14 @@ ROOT = Path(__file__).parents[2]
 KERNEL = "flashwalk/forward.py"
 FUNCTION = "_attn_fwd"
 # What the tests need; another file of these folders makes no record stale.
-SOURCES = ("__init__.py", "arguments.py", "attention.py", "forward.py", "reference.py")
+SOURCES = (
+    "__init__.py",
+    "arguments.py",
+    "attention.py",
+    "forward.py",
+    "operators.py",
+    "reference.py",
+)
 TESTS = ("accuracy.py", "conftest.py", "problems.py")
 TEST_FILES = ("test_forward.py", "test_memory.py")
 

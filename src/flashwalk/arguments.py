@@ -2,34 +2,61 @@
 
 import math
 from numbers import Real
+from typing import Any
 
 import torch
 
 MAX_HEAD_DIM = 256
 _AXES = ("batch", "nheads", "seqlen", "head_dim")
+_AUTOCAST_DEVICES = ("cuda", "cpu")
+
+
+def cast_for_autocast(q: object, k: object, v: object) -> tuple[Any, Any, Any]:
+    """q, k and v in autocast's dtype, if it is on for their device.
+
+    What is no floating-point tensor, or in fp64, is returned as it came.
+    """
+    if any(torch.is_autocast_enabled(kind) for kind in _AUTOCAST_DEVICES):
+        return _cast(q), _cast(k), _cast(v)
+    return q, k, v
+
+
+def _cast(x: object) -> Any:
+    """x in autocast's dtype, if it is on for x's device and concerns x."""
+    if (
+        isinstance(x, torch.Tensor)
+        and x.is_floating_point()
+        and x.dtype != torch.float64
+        and x.device.type in _AUTOCAST_DEVICES
+        and torch.is_autocast_enabled(x.device.type)
+    ):
+        return x.to(torch.get_autocast_dtype(x.device.type))
+    return x
 
 
 def check_tensors(q: object, k: object, v: object) -> None:
     """Raises ValueError unless q, k and v are tensors that fit each other."""
+    eager = not torch.compiler.is_compiling()
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, torch.Tensor):
             raise ValueError(f"{name} must be a torch.Tensor, got {type(x).__name__}")
-        if x.layout != torch.strided or x.is_neg():
+        # The compiler cannot trace the question, and answers it by itself.
+        negated = eager and x.is_neg()
+        if negated or x.layout != torch.strided:
             raise ValueError(
                 f"{name} must be a plain strided tensor, got layout {x.layout}"
-                + (" with a pending negation" if x.is_neg() else "")
+                + (" with a pending negation" if negated else "")
             )
         if x.ndim != 4:
             raise ValueError(
                 f"{name} must have the 4 axes (batch, nheads, seqlen, head_dim), "
                 f"got {x.ndim}: {tuple(x.shape)}"
             )
-        for axis, size in zip(_AXES, x.shape, strict=True):
-            if size == 0:
-                raise ValueError(
-                    f"{name} must have at least 1 element along {axis}, "
-                    f"got shape {tuple(x.shape)}"
-                )
+        if x.numel() == 0:
+            raise ValueError(
+                f"{name} must have at least 1 element along "
+                f"{_AXES[list(x.shape).index(0)]}, got shape {tuple(x.shape)}"
+            )
     assert isinstance(q, torch.Tensor)
     assert isinstance(k, torch.Tensor)
     assert isinstance(v, torch.Tensor)
