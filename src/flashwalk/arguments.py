@@ -9,6 +9,7 @@ import torch
 MAX_HEAD_DIM = 256
 _AXES = ("batch", "nheads", "seqlen", "head_dim")
 _AUTOCAST_DEVICES = ("cuda", "cpu")
+_MAX_DROPOUT_P = 1 - 2**-24  # the kernel has it in fp32
 
 
 def cast_for_autocast(q: object, k: object, v: object) -> tuple[Any, Any, Any]:
@@ -117,3 +118,24 @@ def resolve_scale(softmax_scale: object, head_dim: int) -> float:
     if not abs(scale) <= torch.finfo(torch.float32).max:
         raise ValueError(f"softmax_scale must be finite in fp32, got {scale}")
     return scale
+
+
+def resolve_dropout(dropout_p: object, seed: object) -> float:
+    """The probability as a float. Raises ValueError for what is none, or no seed."""
+    if seed is not None and (
+        isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63
+    ):
+        raise ValueError(f"seed must be None or an int of 0 to 2**63 - 1, got {seed!r}")
+    if dropout_p == 0.0:
+        return 0.0
+    if (
+        isinstance(dropout_p, bool)
+        or not isinstance(dropout_p, Real)
+        # Written so that NaN, which compares False, is refused.
+        or not 0.0 <= float(dropout_p) <= _MAX_DROPOUT_P
+    ):
+        raise ValueError(
+            "dropout_p must be a real number of at least 0 and, in fp32, below 1, "
+            f"got {dropout_p!r}"
+        )
+    return float(dropout_p)

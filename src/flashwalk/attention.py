@@ -10,6 +10,7 @@ from flashwalk.arguments import (
     cast_for_autocast,
     check_flag,
     check_tensors,
+    resolve_dropout,
     resolve_scale,
 )
 
@@ -36,6 +37,8 @@ def attention(
     *,
     causal: bool = False,
     softmax_scale: float | None = None,
+    dropout_p: float = 0.0,
+    seed: int | None = None,
     return_lse: Literal[False] = False,
 ) -> torch.Tensor: ...
 
@@ -48,6 +51,8 @@ def attention(
     *,
     causal: bool = False,
     softmax_scale: float | None = None,
+    dropout_p: float = 0.0,
+    seed: int | None = None,
     return_lse: Literal[True],
 ) -> tuple[torch.Tensor, torch.Tensor]: ...
 
@@ -60,6 +65,8 @@ def attention(
     *,
     causal: bool = False,
     softmax_scale: float | None = None,
+    dropout_p: float = 0.0,
+    seed: int | None = None,
     return_lse: bool,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]: ...
 
@@ -71,6 +78,8 @@ def attention(
     *,
     causal: bool = False,
     softmax_scale: float | None = None,
+    dropout_p: float = 0.0,
+    seed: int | None = None,
     return_lse: bool = False,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """softmax(q @ k.T * softmax_scale) @ v without the matrix of scores.
@@ -96,12 +105,19 @@ def attention(
             gets out 0 and lse −inf.
         softmax_scale: factor of the scores, a real number, finite in fp32; 0
             and negative ones count. None for 1 / sqrt(head_dim).
+        dropout_p: the share of the weights that is set to 0; the others count
+            1 / (1 - dropout_p) times. At least 0 and below 1.
+        seed: of the mask of dropout, an int of 0 to 2**63 - 1. The mask is a
+            function of seed, batch, query head, query and key alone. None draws
+            one from PyTorch's generator, so that torch.manual_seed makes runs
+            equal, and each call drops others.
         return_lse: whether to return lse too.
 
     Returns:
         out: like q, contiguous; with return_lse the pair (out, lse), where lse
         is (batch, nheads, seqlen_q), fp32: the natural logarithm of the sum of
-        exp(scores * softmax_scale) over the keys that a query sees.
+        exp(scores * softmax_scale) over the keys that a query sees, dropped or
+        not.
 
     k and v must be finite, and so must the scaled scores in fp32. fp32 inputs
     are multiplied in fp32, not in TF32. What holds of other values:
@@ -128,7 +144,9 @@ def attention(
     for name, x in (("q", q), ("k", k), ("v", v)):
         _check_access(name, x)
 
-    out, lse = operators.attention_forward(q, k, v, causal, scale)
+    p = resolve_dropout(dropout_p, seed)
+    mask_seed = operators.new_seed(q.device, seed) if p else None
+    out, lse = operators.attention_forward(q, k, v, causal, scale, mask_seed, p)
     return (out, lse) if return_lse else out
 
 

@@ -25,7 +25,7 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 
-from flashwalk import backward, delta, forward
+from flashwalk import backward, delta, dropout, forward
 
 SM_90 = GPUTarget("cuda", 90, 32)
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
@@ -45,6 +45,9 @@ KERNELS: dict[str, tuple[ModuleType, str]] = {
     "delta": (delta, "_attn_bwd_delta"),
     "dkdv": (backward, "_attn_bwd_dkdv"),
     "dq": (backward, "_attn_bwd_dq"),
+    "forward-dropout": (dropout, "_attn_fwd_dropout"),
+    "dkdv-dropout": (backward, "_attn_bwd_dkdv"),
+    "dq-dropout": (backward, "_attn_bwd_dq"),
 }
 KNOWS_NO_MASK = ("delta",)
 
@@ -116,15 +119,16 @@ def make_tensor(case: Case, nheads: int, seqlen: int) -> torch.Tensor:
 @contextlib.contextmanager
 def standing_in(name: str):
     """One kernel's Warmup, in its place; the others are skipped."""
-    kernels = {key: getattr(module, of) for key, (module, of) in KERNELS.items()}
-    warmup = Warmup(kernels[name])
+    places = set(KERNELS.values())
+    kernels = {place: getattr(*place) for place in places}
+    warmup = Warmup(kernels[KERNELS[name]])
     try:
-        for key, (module, of) in KERNELS.items():
-            setattr(module, of, warmup if key == name else Skipped())
+        for place in places:
+            setattr(*place, warmup if place == KERNELS[name] else Skipped())
         yield warmup
     finally:
-        for key, (module, of) in KERNELS.items():
-            setattr(module, of, kernels[key])
+        for place, kernel in kernels.items():
+            setattr(*place, kernel)
 
 
 def launch(case: Case) -> None:
@@ -133,9 +137,12 @@ def launch(case: Case) -> None:
     k, v = (make_tensor(case, nheads=4, seqlen=2048) for _ in "kv")
     lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="meta")
     how = {"causal": case.causal, "softmax_scale": 0.125}
-    if case.kernel == "forward":
+    if "dropout" in case.kernel:
+        how["seed"] = torch.empty(1, dtype=torch.int64, device="meta")
+        how["dropout_p"] = 0.25
+    if "forward" in case.kernel:
         out = torch.empty(q.shape, dtype=q.dtype, device="meta")
-        forward.launch(q, k, v, out, lse, **how)
+        KERNELS[case.kernel][0].launch(q, k, v, out, lse, **how)
     else:
         # Gradients lie as their tensors do, and out as do: no more variants.
         backward.launch(q, k, v, q, lse, q, lse, q, k, v, **how)
@@ -170,17 +177,29 @@ def prepare_worker(cache_dir: str) -> None:
 
 
 def cases_of(kernel: str) -> list[Case]:
-    """Every case in use of one kernel."""
+    """The cases of one kernel that differ enough: compiling takes time."""
     causal = (False,) if kernel in KNOWS_NO_MASK else (False, True)
     cases = [Case(kernel, *c) for c in product(DTYPES, HEAD_DIMS, causal, LAYOUTS)]
-    # bf16 has fp16's tiles and instructions: its two main layouts are enough. So
-    # they are for the backward's small head dims, which share a tile with 64.
+    if kernel == "forward":
+        # bf16 has fp16's tiles and instructions: its two main layouts are enough.
+        return [c for c in cases if c.dtype != "bf16" or c.layout in LAYOUTS[:2]]
+    main, more = layouts_of(kernel)
     return [
         c
         for c in cases
-        if c.layout in LAYOUTS[:2]
-        or (c.dtype != "bf16" and (kernel == "forward" or c.head_dim >= 64))
+        if c.layout == "aligned"
+        or (c.layout in main and c.dtype != "bf16")
+        or (c.layout in more and c.dtype != "bf16" and c.causal and c.head_dim >= 128)
     ]
+
+
+def layouts_of(kernel: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The main layouts to compile a kernel for, and the others."""
+    if "dropout" in kernel:  # one table of tiles for all of them
+        return ("aligned",), ("padded", "far-ragged")
+    if kernel == "forward":
+        return LAYOUTS, ()
+    return LAYOUTS[:2], ("padded", "far", "far-ragged")
 
 
 def main() -> None:

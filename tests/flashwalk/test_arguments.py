@@ -246,6 +246,7 @@ def test_a_forward_needs_no_backward():
     assert "flashwalk.operators" in loaded
     assert "flashwalk.backward" not in loaded
     assert "flashwalk.delta" not in loaded
+    assert "flashwalk.dropout" not in loaded
 
 
 def test_reference_needs_no_triton():
