@@ -41,6 +41,8 @@ REFUSED = {
         {"v": (2, 4, 6, 16)},
         r"v must have k's shape \(2, 4, 5, 16\), got \(2, 4, 6, 16\)",
     ),
+    # The strides of a good v: nothing but the shape is different.
+    "v-batch": ({"v": (1, 4, 5, 16)}, "v must have k's shape"),
     "v-heads": ({"v": (2, 2, 5, 16)}, "v must have k's shape"),
     "heads-3-on-2": (
         {"q": (2, 3, 5, 16), "k": (2, 2, 5, 16), "v": (2, 2, 5, 16)},
@@ -144,6 +146,9 @@ def test_layouts_refused(device):
     negated = torch.zeros(2, 4, 5, 16, dtype=torch.complex64, device=device)
     with pytest.raises(ValueError, match=r"k must .*, got .* pending negation"):
         attention(x, negated.conj().imag, x)
+    # As dense as x, which was taken in another call.
+    with pytest.raises(ValueError, match=r"v must .*, got .* pending negation"):
+        attention(x, x, torch._neg_view(x))
 
 
 def test_meta_tensors_are_refused():
