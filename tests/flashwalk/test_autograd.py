@@ -6,6 +6,7 @@ import torch
 from accuracy import largest
 from gradients import Gradients, exact_gradients, judge, with_gradient
 from problems import random_problem
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
@@ -272,6 +273,23 @@ def test_backward_operator(device, needs):
         found = operator(*arguments)
         asked = (needs[0], needs[1], needs[1])
         assert [x.numel() > 0 for x in found] == list(asked)
+
+
+def test_the_compiler_knows_how_gradients_lie(device):
+    """Fake tensors say it of transposed, padded, expanded, overlapping inputs."""
+    x = torch.rand(2, 3, 8, 16, device=device)
+    transposed = x.transpose(1, 2).contiguous().transpose(1, 2)
+    padded = torch.rand(2, 3, 8, 17, device=device)[..., :-1]
+    window = torch.rand(23, device=device).unfold(0, 16, 1).expand_as(x)
+    lse = torch.ones(2, 3, 8, device=device)
+    operator = torch.ops.flashwalk.attention_backward.default
+    how = (None, False, 0.3, None, 0.0, False, True, True)
+    for qkv in ((transposed, padded, x[:1].expand_as(x)), (window, transposed, x)):
+        tensors = (*qkv, x, lse, x)
+        with FakeTensorMode() as mode:
+            fakes = operator(*map(mode.from_tensor, tensors), *how)
+        real = operator(*tensors, *how)
+        assert [y.stride() for y in fakes] == [y.stride() for y in real]
 
 
 # PyTorch's own, while it imports its compiler.
