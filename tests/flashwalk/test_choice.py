@@ -104,6 +104,14 @@ def test_what_it_takes(compiled):
     assert explain(q, k, v, backward=True).kernel == "hopper"
 
 
+def test_what_autocast_makes_of_it(compiled):
+    compiled((9, 0))
+    single = tensors(torch.float32, "cpu")
+    assert explain(*single).kernel == "portable"
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert explain(*single).kernel == "hopper"
+
+
 def test_what_only_the_hopper_backward_refuses(compiled, monkeypatch):
     compiled((9, 0))
     q, k, v = tensors()
