@@ -7,23 +7,21 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from torch import bfloat16
 
 from bench import compiled, compiling
 from bench.compiled import Case
 from bench.compiling import Launch, Outcome, Report
-from bench.occupancy import (
-    CHIPS,
-    by_registers,
-    by_shared,
-    by_tensor_memory,
-    by_threads,
-)
+from bench.occupancy import CHIPS
 from bench.rows import Rows
-from flashwalk import forward, ladder
+from flashwalk import backward, delta, forward, ladder
+from flashwalk.hopper import backward as hopper_backward
 
 ROOT = Path(__file__).parents[2]
 KIB = 1024
@@ -191,57 +189,6 @@ def test_what_is_not_the_compilers_fault_stops_the_job(monkeypatch, status, opti
         compiled_as(monkeypatch, status, options)
 
 
-# --- What fits on an SM ---
-
-
-@pytest.mark.parametrize(
-    ("registers", "threads", "programs"),
-    [
-        (32, 256, 8),
-        (64, 1024, 1),
-        (65, 1024, 0),
-        (128, 256, 2),
-        (81, 256, 2),
-        (129, 256, 1),
-        (255, 256, 1),
-        (255, 128, 2),
-        (168, 384, 1),
-        (176, 384, 0),
-        (96, 128, 5),
-    ],
-)
-def test_registers_come_in_eights_a_thread(registers, threads, programs):
-    assert by_registers(registers, threads) == programs
-
-
-@pytest.mark.parametrize(
-    ("target", "shared_kib", "programs"),
-    [
-        ("sm_90", 227, 1),
-        ("sm_90", 113, 2),
-        ("sm_90", 113.5, 1),
-        ("sm_90", 227.001, 0),
-        ("sm_80", 163, 1),
-        ("sm_80", 164, 0),
-        ("sm_89", 99, 1),
-        ("sm_89", 49, 2),
-        ("sm_89", 0, 24),
-    ],
-)
-def test_each_program_takes_a_kib_of_shared_memory_besides(
-    target, shared_kib, programs
-):
-    assert by_shared(CHIPS[target], int(shared_kib * KIB + 0.5)) == programs
-
-
-def test_threads_and_tensor_memory():
-    assert by_threads(CHIPS["sm_90"], 256) == 8
-    assert by_threads(CHIPS["sm_89"], 256) == 6
-    assert by_threads(CHIPS["sm_80"], 32) == 32
-    assert by_tensor_memory(CHIPS["sm_100"], 256) == 2
-    assert by_tensor_memory(CHIPS["sm_90"], 0) == 32
-
-
 def test_what_a_byte_of_k_and_v_serves_is_the_height_of_the_tile():
     for block_m in (32, 128, 192):
         assert compiled.reuse(block_m, 64, 128) == block_m
@@ -275,6 +222,24 @@ def test_the_row_of_a_kernel(capsys):
     assert values["ctas_per_sm"] == 2
     assert values["acc_kib"] == 32
     assert values["codes"] == "none"
+
+
+def test_the_row_of_a_kernel_of_the_backward(capsys):
+    launch = Launch("m", "sm_90", 64, False, kernel="_attn_bwd")
+    roles = {"STAGES": 3, "num_warps": 4}
+    row = row_of(capsys, Case("backward", "", launch), Outcome(roles, REPORT))
+    assert row["case"] == {
+        "part": "backward",
+        "kernel": "_attn_bwd",
+        "target": "sm_90",
+        "head_dim": 64,
+        "dtype": "bf16",
+        "causal": False,
+    }
+    values = row["values"]
+    assert (values["num_warps"], values["threads"]) == (8, 256)
+    assert (values["num_stages"], values["registers"]) == (3, 117)
+    assert "reuse" not in values
 
 
 def test_the_tile_of_a_kernel_with_roles():
@@ -333,6 +298,21 @@ def test_every_rung_is_compiled_at_home_and_elsewhere():
     assert elsewhere["specialised"] == elsewhere["hopper"] == 3
 
 
+def test_the_kernels_of_the_backward_are_there_and_go_by_their_names():
+    cases = list(compiled.gradient_cases())
+    assert len(cases) == len(set(cases))
+    for case in cases:
+        module, name = import_module(case.launch.module), case.launch.kernel
+        assert callable(getattr(module, name, None) or getattr(delta, name, None))
+        assert case.launch.dropout == (case.part == "dropout")
+    on_hopper = {
+        (case.launch.head_dim, case.launch.causal)
+        for case in cases
+        if case.launch.kernel == "_attn_bwd"
+    }
+    assert on_hopper == set(product(hopper_backward.TILES, (False, True)))
+
+
 def test_the_sweep_takes_tiles_of_the_kernel():
     launches = [case.launch for case in compiled.tile_cases()]
     assert len(set(launches)) == len(launches)
@@ -343,9 +323,17 @@ def test_every_column_has_its_words_in_both_languages():
     table = tomllib.loads((ROOT / "docs" / "jobs.toml").read_text(encoding="utf-8"))
     blackwell = REPORT._replace(tensor_columns=256)
     options = {**TILE, "maxnreg": 128}
-    names = {*CASE.columns(options), *compiled.values(CASE, options, blackwell)}
+    named = Case("backward", "", CASE.launch._replace(kernel="_attn_bwd"))
+    names = {
+        *CASE.columns(options),
+        *compiled.values(CASE, options, blackwell),
+        *named.columns(options),
+        *compiled.values(named, options, blackwell),
+    }
     for name in names:
         assert {"en", "zh"} <= set(table["columns"][name]["label"])
+    parts = {case.part for case in (CASE, *compiled.gradient_cases())} | {"tiles"}
+    assert parts <= set(table["columns"]["part"]["values"])
 
 
 # --- Compiled in earnest ---
@@ -355,7 +343,9 @@ import json
 from bench.compiling import Launch, compile_all
 if __name__ == "__main__":
     launches = [Launch("flashwalk.forward", "sm_80", 16, False),
-                Launch("flashwalk.hopper.forward", "sm_80", 64, False)]
+                Launch("flashwalk.hopper.forward", "sm_80", 64, False),
+                Launch("flashwalk.backward", "sm_80", 16, False,
+                       kernel="_attn_bwd_dq", dropout=True)]
     print(json.dumps(list(compile_all(launches))))
 """
 
@@ -369,7 +359,7 @@ def test_a_kernel_is_compiled_and_an_abort_is_survived(tmp_path):
         [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE
     )
     assert done.returncode == 0
-    (options, report, reason, status), (_, no_report, abort, _) = json.loads(
+    (options, report, reason, status), (_, no_report, abort, _), of_dq = json.loads(
         done.stdout
     )
     assert options["HEAD_DIM"] == 16
@@ -381,3 +371,6 @@ def test_a_kernel_is_compiled_and_an_abort_is_survived(tmp_path):
     assert status == "unsupported"
     assert no_report is None
     assert abort.startswith("LLVM ERROR: Cannot select")
+    # Of the kernels of one launcher, the one that was asked for.
+    assert of_dq[0]["BLOCK_M"] == backward.tiles_for(16, bfloat16, dropout=True).dq[0]
+    assert "mma.sync" in of_dq[1]
