@@ -379,6 +379,6 @@ def prepare(
             causal, causal and (seqlen_k - seqlen_q) % ROWS.value != 0,
             padded_dim, tile.block_n, tile.groups, tile.registers, tile.stages,
             tile.q_in_registers, tile.lazy, tile.halves,
-            padded_dim > 64 and head_dim <= padded_dim // 4 * 3,
+            host.has_empty_quarter(head_dim),
         ),
     )  # fmt: skip

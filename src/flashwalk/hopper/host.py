@@ -95,6 +95,15 @@ def padded_dim(head_dim: int) -> int:
     return min(limit for limit in _PADDED_DIMS if head_dim <= limit)
 
 
+def has_empty_quarter(head_dim: int) -> bool:
+    """Whether the last quarter of the padded columns is empty: 96 of 128.
+
+    64 columns lie in one piece, and are not cut.
+    """
+    columns = padded_dim(head_dim)
+    return columns > 64 and head_dim <= columns // 4 * 3
+
+
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
     """How many multiprocessors the device has."""
