@@ -13,8 +13,9 @@ import torch
 
 from bench import backward_speed, implementations_backward, job
 from bench.accuracy import WrongAnswer, causal_mask, make_inputs, naive_attention
-from bench.cases import SEEDS, Case
+from bench.cases import SEEDS, Case, forward_cases, other_cases
 from bench.gradients import GradientJudge, Gradients, differentiated, make_do
+from bench.implementations import RIVALS
 from bench.implementations_backward import BACKWARDS
 from bench.measure import Call, Machine, Unsupported
 from bench.rows import Rows
@@ -153,6 +154,27 @@ def test_all_are_there():
     assert list(BACKWARDS) == ["flashwalk", "portable", "fa2", "cudnn", "fa3", "fa4"]
 
 
+@pytest.mark.parametrize("option", [["--head-dim", "64"], ["--other"]])
+def test_on_sizes_that_nobody_tuned_on_there_are_ours_and_the_rivals(
+    monkeypatch, option
+):
+    measured = []
+
+    def run(rows, cases, measure_one, columns, machine):
+        measured.append((list(measure_one.keywords["backwards"]), cases))
+
+    monkeypatch.setattr("sys.argv", ["backward_speed", *option])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(backward_speed, "cuda_machine", lambda: MACHINE)
+    monkeypatch.setattr(job, "run", run)
+    backward_speed.main()
+    [(names, cases)] = measured
+    if option == ["--other"]:
+        assert (names, cases) == (["flashwalk", *RIVALS], other_cases())
+    else:
+        assert (names, cases) == (list(BACKWARDS), forward_cases(64))
+
+
 # --- How each is called ---
 
 
@@ -165,26 +187,36 @@ def test_the_gradients_of_an_implementation_are_right_each_time(name):
         judge.error(call.output(call.run()))
 
 
-@pytest.mark.parametrize(
-    ("name", "deterministic"), [("flashwalk", False), ("portable", True)]
-)
-def test_equal_gradients_are_asked_for_of_the_portable_kernels_alone(
-    monkeypatch, name, deterministic
-):
+def test_ours_is_the_public_function_and_its_forward_is_not_timed(monkeypatch):
     asked = []
 
-    def attention(q, k, v, *, causal, deterministic=False):
-        asked.append((causal, deterministic))
+    def attention(q, k, v, *, causal):
+        asked.append(causal)
         return q * k.sum() * v.sum()
 
-    monkeypatch.setattr(
-        implementations_backward, "flashwalk", SimpleNamespace(attention=attention)
-    )
-    inputs, do = problem(SQUARE)
-    call = BACKWARDS[name](SQUARE, inputs, do)
+    module = SimpleNamespace(attention=attention)
+    monkeypatch.setattr(implementations_backward, "flashwalk", module)
+    call = BACKWARDS["flashwalk"](SQUARE, *problem(SQUARE))
     call.run()
-    # The forward once, beforehand: what is timed is the backward alone.
-    assert asked == [(True, deterministic)]
+    assert asked == [True]
+
+
+def test_the_portable_kernels_are_launched_by_their_own_module(monkeypatch):
+    launched = []
+    launch = implementations_backward.backward.launch
+
+    def spy(*tensors, **how):
+        launched.append(how)
+        launch(*tensors, **how)
+
+    module = SimpleNamespace(launch=spy)
+    monkeypatch.setattr(implementations_backward, "backward", module)
+    call = BACKWARDS["portable"](SMALL, *problem(SMALL))
+    assert launched == []
+    first, second = call.run(), call.run()
+    assert launched == [{"causal": True, "softmax_scale": 0.25}] * 2
+    # As users get them: made anew in each call.
+    assert all(x is not y for x, y in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("name", ["fa2", "cudnn"])
