@@ -234,19 +234,16 @@ def _launch_hopper_backward(
     if dlse is not None:
         # The lse of a row that sees no key depends on nothing.
         dlse = dlse.masked_fill(lse == -math.inf, 0.0).contiguous()
-    # dk and dv may lie as k and v do, which the TMA can read; dq may not.
-    gradients = [
-        x if x is not None and (x.is_contiguous() or like is not q)
-        else torch.empty_like(like, memory_format=torch.contiguous_format)
+    # They lie as q, k and v do, which the TMA can read; what is not needed anyhow.
+    gradients = (
+        torch.empty_like(like, memory_format=torch.contiguous_format)
+        if x is None else x
         for x, like in zip(wanted, (q, k, v), strict=True)
-    ]  # fmt: skip
+    )  # fmt: skip
     hopper.launch(
         q, k, v, out, lse, do, dlse, *gradients,
         causal=causal, softmax_scale=softmax_scale,
     )  # fmt: skip
-    for x, gradient in zip(wanted, gradients, strict=True):
-        if x is not None and x is not gradient:
-            x.copy_(gradient)
 
 
 def is_interpreted() -> bool:

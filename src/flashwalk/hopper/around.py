@@ -69,9 +69,11 @@ def _before(
 
 
 # fmt: off
-@triton.jit(do_not_specialize=["seqlen_q", "padded_q", "head_dim"])
+@triton.jit(do_not_specialize=["nheads", "seqlen_q", "padded_q", "head_dim"])
 def _after(
-    sum_ptr, dq_ptr, scale, seqlen_q, padded_q, head_dim,
+    sum_ptr, dq_ptr, scale,
+    stride_dqb, stride_dqh, stride_dqm,
+    nheads, seqlen_q, padded_q, head_dim,
     HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
 ):
     # fmt: on
@@ -81,9 +83,11 @@ def _after(
     cols = tl.arange(0, HEAD_DIM)
     mask = (rows < seqlen_q)[:, None] & (cols < head_dim)[None, :]
     from_at = (off_bh * padded_q + rows)[:, None] * HEAD_DIM + cols[None, :]
-    to_at = (off_bh * seqlen_q + rows)[:, None] * head_dim + cols[None, :]
     dq = tl.load(sum_ptr + from_at, mask=mask) * scale
-    tl.store(dq_ptr + to_at, dq.to(dq_ptr.dtype.element_ty), mask=mask)
+    off_b, off_h = off_bh // nheads, off_bh % nheads
+    dq_base = dq_ptr + off_b * stride_dqb + off_h * stride_dqh
+    dq_at = dq_base + rows.to(tl.int64)[:, None] * stride_dqm + cols[None, :]
+    tl.store(dq_at, dq.to(dq_ptr.dtype.element_ty), mask=mask)
 
 
 def before(
@@ -118,11 +122,13 @@ def before(
 
 
 def after(sums: torch.Tensor, dq: torch.Tensor, softmax_scale: float) -> None:
-    """Rounds what was summed up into dq, contiguous, scaled."""
+    """Rounds what was summed up into dq, scaled; the last stride of dq is 1."""
     batch, nheads, seqlen_q, head_dim = dq.shape
     padded_q, padded_dim = sums.shape[2:]
     grid = (batch * nheads, triton.cdiv(padded_q, _ROWS))
     _after[grid](
-        sums, dq, softmax_scale, seqlen_q, padded_q, head_dim,
+        sums, dq, softmax_scale,
+        *dq.stride()[:3],
+        nheads, seqlen_q, padded_q, head_dim,
         HEAD_DIM=padded_dim, ROWS=_ROWS, num_warps=4,
     )  # fmt: skip

@@ -341,7 +341,7 @@ def launch(
     causal: bool,
     softmax_scale: float,
 ) -> None:
-    """Fills `dq`, `dk` and `dv`, all contiguous; arguments are taken as valid.
+    """Fills `dq`, `dk`, `dv`, where the TMA can write; arguments are taken as valid.
 
     q, out, do, dq: (batch, nheads, seqlen_q, head_dim);
     k, v, dk, dv: (batch, nheads_k, seqlen_k, head_dim); lse and dlse, the

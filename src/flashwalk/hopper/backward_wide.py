@@ -239,7 +239,7 @@ def _attn_bwd_dkdv(
         gl.load(starts_ptr + gl.program_id(0)),
         gl.load(starts_ptr + gl.program_id(0) + 1),
         group_size, seqlen_k, keys_after, qk_scale,
-        HEAD_DIM, False, CAUSAL, MASKED_BLOCKS, MASK_ALL)
+        HEAD_DIM, False, CAUSAL, MASKED_BLOCKS, MASK_ALL, False)
     gl.warp_specialize([
         (load_tiles, (q_desc, k_desc, v_desc, do_desc, lse_desc, delta_desc,
                       ring, kv, problem)),
