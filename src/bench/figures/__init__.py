@@ -6,6 +6,9 @@ each lie in a .toml file of its name.
 
 from collections.abc import Callable
 
+from bench.figures.backward_ownership import owners, walks
+from bench.figures.backward_recompute import recompute
+from bench.figures.backward_warps import registers, timeline, warps
 from bench.figures.causal_mask import causal_blocks, causal_shapes
 from bench.figures.faster_descriptors import swizzle, tile_at_the_end
 from bench.figures.faster_instructions import exponentials, register_file, two_loops
@@ -46,4 +49,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "sequence-end": sequence_end,
     "tile-order": tile_order,
     "between-powers": between_powers,
+    "backward-owners": owners,
+    "backward-walks": walks,
+    "backward-recompute": recompute,
+    "backward-warps": warps,
+    "backward-registers": registers,
+    "backward-timeline": timeline,
 }
