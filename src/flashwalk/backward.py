@@ -23,6 +23,7 @@ import triton
 import triton.language as tl
 
 from flashwalk.delta import compute_delta
+from flashwalk.dropout import keep_mask
 from flashwalk.forward import Tile, is_aligned
 
 
@@ -32,8 +33,9 @@ from flashwalk.forward import Tile, is_aligned
     "nheads_k", "group_size", "seqlen_q", "seqlen_k",
 ])
 def _attn_bwd_dkdv(
-    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr,
-    softmax_scale,
+    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, seed_ptr,
+    dk_ptr, dv_ptr,
+    softmax_scale, dropout_p,
     stride_qb, stride_qh, stride_qm,
     stride_kb, stride_kh, stride_kn,
     stride_vb, stride_vh, stride_vn,
@@ -51,6 +53,9 @@ def _attn_bwd_dkdv(
     off_bhk = tl.program_id(0) // num_n_blocks
     off_b = (off_bhk // nheads_k).to(tl.int64)
     off_hk = (off_bhk % nheads_k).to(tl.int64)
+    if seed_ptr is not None:
+        seed = tl.load(seed_ptr)
+        rescale = 1.0 / (1.0 - dropout_p)
 
     # [offsets] An index turns int64 before it meets a stride.
     offs_n = start_n + tl.arange(0, BLOCK_N)
@@ -110,13 +115,25 @@ def _attn_bwd_dkdv(
         s = tl.where(visible, s - lse[None, :], float("-inf"))
         p = tl.exp(s)  # [BLOCK_N, BLOCK_M]
 
+        # [dropout] V met, in place of p, what the mask leaves of it.
+        p_kept = p
+        if seed_ptr is not None:
+            offs_m = start_m + offs_bm
+            keep = keep_mask(
+                seed, dropout_p, off_b, off_h, offs_m, start_n, BLOCK_N
+            )
+            keep = tl.trans(keep)
+            p_kept = tl.where(keep, p * rescale, 0.0)
+
         # [dv] dv = p.T @ do: p lies transposed already.
         do_at = do_base + rows * stride_dom + offs_d[None, :]
         do = tl.load(do_at, mask=mask, other=0.0)  # [BLOCK_M, HEAD_DIM]
-        dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
+        dv = tl.dot(p_kept.to(do.dtype), do, dv, input_precision="ieee")
 
         # [ds] delta comes late: until here its register is free.
         dp = tl.dot(v, tl.trans(do), input_precision="ieee")
+        if seed_ptr is not None:
+            dp = tl.where(keep, dp * rescale, 0.0)
         delta_at = delta_ptr + lse_base + start_m + offs_bm
         delta = tl.load(delta_at, mask=in_rows, other=0.0)  # [BLOCK_M]
         ds = p * (dp - delta[None, :])  # [BLOCK_N, BLOCK_M]
@@ -139,8 +156,8 @@ def _attn_bwd_dkdv(
     "nheads", "group_size", "seqlen_q", "seqlen_k",
 ])
 def _attn_bwd_dq(
-    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr,
-    softmax_scale,
+    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, seed_ptr, dq_ptr,
+    softmax_scale, dropout_p,
     stride_qb, stride_qh, stride_qm,
     stride_kb, stride_kh, stride_kn,
     stride_vb, stride_vh, stride_vn,
@@ -157,6 +174,9 @@ def _attn_bwd_dq(
     off_bh = tl.program_id(0) // num_m_blocks
     off_b = (off_bh // nheads).to(tl.int64)
     off_h = (off_bh % nheads).to(tl.int64)
+    if seed_ptr is not None:
+        seed = tl.load(seed_ptr)
+        rescale = 1.0 / (1.0 - dropout_p)
 
     # [offsets] As in the forward.
     off_hk = off_h // group_size
@@ -211,6 +231,11 @@ def _attn_bwd_dq(
 
         # [ds] The gradient of the scores.
         dp = tl.dot(do, tl.trans(v), input_precision="ieee")
+        if seed_ptr is not None:
+            keep = keep_mask(
+                seed, dropout_p, off_b, off_h, offs_m, start_n, BLOCK_N
+            )
+            dp = tl.where(keep, dp * rescale, 0.0)
         ds = p * (dp - delta[:, None])  # [BLOCK_M, BLOCK_N]
 
         # [dq] dq = ds @ k, which lacks the scale until the end.
@@ -255,13 +280,31 @@ _TILES_32_BIT = {
 }
 
 
-def tiles_for(head_dim: int, dtype: torch.dtype, *, aligned: bool = True) -> Tiles:
+# The mask needs registers too: smaller tiles, for whatever alignment.
+_TILES_16_BIT_DROPOUT = {
+    64: Tiles(dkdv=Tile(32, 64, 8, 1), dq=Tile(64, 32, 8, 1)),
+    128: Tiles(dkdv=Tile(32, 32, 8, 1), dq=Tile(32, 32, 8, 1)),
+    256: Tiles(dkdv=Tile(16, 16, 8, 1), dq=Tile(16, 32, 8, 1)),
+}
+_TILES_32_BIT_DROPOUT = {
+    32: Tiles(dkdv=Tile(16, 16, 4, 1), dq=Tile(32, 16, 4, 1)),
+    64: Tiles(dkdv=Tile(16, 16, 4, 1), dq=Tile(16, 16, 4, 1)),
+    128: Tiles(dkdv=Tile(16, 16, 8, 1), dq=Tile(16, 16, 8, 1)),
+    256: Tiles(dkdv=Tile(16, 16, 8, 1), dq=Tile(16, 16, 8, 1)),
+}
+
+
+def tiles_for(
+    head_dim: int, dtype: torch.dtype, *, aligned: bool = True, dropout: bool = False
+) -> Tiles:
     """The tiles that a launch uses for this head dim (1 to 256) and dtype.
 
     aligned: whether rows can be read 16 bytes at a time (`forward.is_aligned`).
     """
     if dtype == torch.float32:
-        tiles = _TILES_32_BIT
+        tiles = _TILES_32_BIT_DROPOUT if dropout else _TILES_32_BIT
+    elif dropout:
+        tiles = _TILES_16_BIT_DROPOUT
     else:
         tiles = _TILES_16_BIT if aligned else _TILES_16_BIT_UNALIGNED
     return tiles[min(limit for limit in tiles if head_dim <= limit)]
@@ -281,6 +324,8 @@ def launch(
     *,
     causal: bool,
     softmax_scale: float,
+    seed: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
     tiles: Tiles | None = None,
 ) -> None:
     """Fills `dq`, and `dk` with `dv`; what is None is not computed.
@@ -290,80 +335,47 @@ def launch(
     its last one is not 1 it is copied first, for the kernels read whole rows.
     dlse: the gradient of lse, fp32, any strides; None for zeros.
     dq, dk, dv: like q, k and v, the last stride 1.
+    seed, dropout_p: as `dropout.launch` had them; None for no dropout.
     """
     if do.shape[-1] > 1 and do.stride(-1) != 1:
         do = do.contiguous()
     if tiles is None:
         aligned = is_aligned(q, k, v, do)
-        tiles = tiles_for(q.shape[-1], q.dtype, aligned=aligned)
+        dropout = seed is not None
+        tiles = tiles_for(q.shape[-1], q.dtype, aligned=aligned, dropout=dropout)
     delta = compute_delta(out, lse, do, dlse)
+    batch, nheads, seqlen_q, head_dim = q.shape
+    nheads_k, seqlen_k = k.shape[1:3]
+    tensors = (q, k, v, do, lse, delta, seed)
+    strides = [stride for x in (q, k, v, do) for stride in x.stride()[:3]]
+    sizes = (nheads // nheads_k, seqlen_q, seqlen_k, head_dim)
     if dk is not None and dv is not None:
-        _launch_dkdv(
-            q, k, v, lse, do, delta, dk, dv, causal, softmax_scale, tiles.dkdv
-        )
+        grid = (triton.cdiv(seqlen_k, tiles.dkdv.block_n) * batch * nheads_k,)
+        _attn_bwd_dkdv[grid](
+            *tensors, dk, dv,
+            softmax_scale, dropout_p,
+            *strides, *dk.stride()[:3], *dv.stride()[:3],
+            nheads_k, *sizes,
+            CAUSAL=causal, **_constants(tiles.dkdv, head_dim),
+        )  # fmt: skip
     if dq is not None:
-        _launch_dq(q, k, v, lse, do, delta, dq, causal, softmax_scale, tiles.dq)
+        grid = (triton.cdiv(seqlen_q, tiles.dq.block_m) * batch * nheads,)
+        _attn_bwd_dq[grid](
+            *tensors, dq,
+            softmax_scale, dropout_p,
+            *strides, *dq.stride()[:3],
+            nheads, *sizes,
+            CAUSAL=causal, **_constants(tiles.dq, head_dim),
+        )  # fmt: skip
 
 
-def _padded(head_dim: int) -> int:
-    """The columns of a tile: a power of two, 16 at least for a product."""
-    return int(max(16, triton.next_power_of_2(head_dim)))
-
-
-def _launch_dkdv(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    lse: torch.Tensor,
-    do: torch.Tensor,
-    delta: torch.Tensor,
-    dk: torch.Tensor,
-    dv: torch.Tensor,
-    causal: bool,
-    softmax_scale: float,
-    tile: Tile,
-) -> None:
-    """Fills dk and dv: one program a block of keys and key head."""
-    batch, nheads, seqlen_q, head_dim = q.shape
-    nheads_k, seqlen_k = k.shape[1:3]
-    grid = (triton.cdiv(seqlen_k, tile.block_n) * batch * nheads_k,)
-    _attn_bwd_dkdv[grid](
-        q, k, v, do, lse, delta, dk, dv,
-        softmax_scale,
-        *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
-        *dk.stride()[:3], *dv.stride()[:3],
-        nheads_k, nheads // nheads_k, seqlen_q, seqlen_k, head_dim,
-        CAUSAL=causal,
-        BLOCK_M=tile.block_m, BLOCK_N=tile.block_n, HEAD_DIM=_padded(head_dim),
-        num_warps=tile.num_warps, num_stages=tile.num_stages,
-        maxnreg=tile.max_registers,
-    )  # fmt: skip
-
-
-def _launch_dq(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    lse: torch.Tensor,
-    do: torch.Tensor,
-    delta: torch.Tensor,
-    dq: torch.Tensor,
-    causal: bool,
-    softmax_scale: float,
-    tile: Tile,
-) -> None:
-    """Fills dq: one program a block of queries and query head."""
-    batch, nheads, seqlen_q, head_dim = q.shape
-    nheads_k, seqlen_k = k.shape[1:3]
-    grid = (triton.cdiv(seqlen_q, tile.block_m) * batch * nheads,)
-    _attn_bwd_dq[grid](
-        q, k, v, do, lse, delta, dq,
-        softmax_scale,
-        *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
-        *dq.stride()[:3],
-        nheads, nheads // nheads_k, seqlen_q, seqlen_k, head_dim,
-        CAUSAL=causal,
-        BLOCK_M=tile.block_m, BLOCK_N=tile.block_n, HEAD_DIM=_padded(head_dim),
-        num_warps=tile.num_warps, num_stages=tile.num_stages,
-        maxnreg=tile.max_registers,
-    )  # fmt: skip
+def _constants(tile: Tile, head_dim: int) -> dict[str, int | None]:
+    """What a tile fixes when a kernel is compiled."""
+    return {
+        "BLOCK_M": tile.block_m,
+        "BLOCK_N": tile.block_n,
+        "HEAD_DIM": max(16, triton.next_power_of_2(head_dim)),
+        "num_warps": tile.num_warps,
+        "num_stages": tile.num_stages,
+        "maxnreg": tile.max_registers,
+    }

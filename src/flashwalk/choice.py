@@ -1,14 +1,20 @@
-"""Which kernel runs a call, and why.
+"""Which kernel runs a call, and why; likewise which runs its backward.
 
 All kernels compute the same within one error budget; they differ in what they
 take and how fast they are:
 
 - hopper: Gluon on Hopper (sm_90) for 16 bits, `flashwalk.hopper.forward`;
 - portable: `flashwalk.ladder.two_loops`, for every other GPU and argument;
-- teaching: the kernel that the chapters walk through, in Triton's interpreter.
+- teaching: the kernel that the chapters walk through, in Triton's interpreter;
+- dropout: `flashwalk.dropout`, wherever weights are dropped.
+
+Of the backward there are two, hopper (`flashwalk.hopper.backward`) and portable
+(`flashwalk.backward`), which drops weights too, and whose gradients are bitwise
+equal from run to run.
 """
 
 import functools
+import math
 import warnings
 from importlib import import_module
 from types import ModuleType
@@ -18,7 +24,13 @@ import torch
 import triton
 
 from flashwalk import forward
-from flashwalk.arguments import check_flag, check_tensors, resolve_scale
+from flashwalk.arguments import (
+    cast_for_autocast,
+    check_flag,
+    check_tensors,
+    resolve_dropout,
+    resolve_scale,
+)
 
 # Gluon is experimental: names and meanings change from one Triton to the next.
 _GLUON_OF = "3.6."
@@ -26,6 +38,9 @@ _HOPPER = (9, 0)
 # The plan of the Hopper kernel is a list on the host, with an entry a tile.
 _MAX_TILES = 2**20
 _ROWS_OF_A_TILE = 128
+# The Hopper backward's small kernels go by 32 rows along the second axis of a
+# grid, which ends at 65535.
+_MAX_QUERIES = 2**20
 
 
 class Choice(NamedTuple):
@@ -45,16 +60,30 @@ def explain(
     *,
     causal: bool = False,
     softmax_scale: float | None = None,
+    dropout_p: float = 0.0,
+    deterministic: bool = False,
+    backward: bool = False,
 ) -> Choice:
     """Which kernel `attention` runs for these arguments, and why.
 
-    Args: as for `flashwalk.attention`. Returns a pair that prints as
-    "hopper: …". Raises ValueError as `attention` does for q, k, v, causal and
-    softmax_scale.
+    Args: as for `flashwalk.attention`; backward: whether to tell of the kernel
+    that computes the gradients instead. Returns a pair that prints as
+    "hopper: …". Raises ValueError as `attention` does for these arguments.
     """
+    q, k, v = cast_for_autocast(q, k, v)
     check_tensors(q, k, v)
     check_flag("causal", causal)
-    return choose(q, k, v, resolve_scale(softmax_scale, q.shape[-1]))
+    check_flag("deterministic", deterministic)
+    check_flag("backward", backward)
+    scale = resolve_scale(softmax_scale, q.shape[-1])
+    dropout = resolve_dropout(dropout_p, None) > 0
+    if backward:
+        return choose_backward(
+            q, k, v, scale, dropout=dropout, deterministic=deterministic
+        )
+    if dropout:
+        return Choice("dropout", "the one forward that drops weights")
+    return choose(q, k, v, scale)
 
 
 def choose(
@@ -96,6 +125,114 @@ def launch(
     )
 
 
+def choose_backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    softmax_scale: float,
+    *,
+    dropout: bool,
+    deterministic: bool,
+) -> Choice:
+    """Which kernel computes the gradients, for arguments that have been checked."""
+    if dropout:
+        return Choice("portable", "the Hopper kernel drops no weights")
+    if deterministic:
+        return Choice("portable", "deterministic: its dq is summed in one order")
+    if torch.are_deterministic_algorithms_enabled():
+        return Choice("portable", "torch.use_deterministic_algorithms is on")
+    forward = choose(q, k, v, softmax_scale)
+    if forward.kernel != "hopper":
+        # What the Hopper forward refuses the Hopper backward refuses too.
+        return Choice("portable", forward.reason)
+    if isinstance(hopper := _hopper("backward"), str):
+        return Choice("portable", hopper)
+    if q.shape[3] > (limit := max(hopper.TILES)):
+        return Choice("portable", f"the Hopper kernel's head_dim ends at {limit}")
+    if q.shape[2] > _MAX_QUERIES:
+        return Choice("portable", f"the Hopper kernel's queries end at {_MAX_QUERIES}")
+    tiles = k.shape[0] * k.shape[1] * triton.cdiv(k.shape[2], _ROWS_OF_A_TILE)
+    if tiles > _MAX_TILES:
+        return Choice("portable", f"{tiles} tiles are too many to plan on the host")
+    return Choice("hopper", "16 bits on Hopper, in rows that the TMA can read")
+
+
+def launch_backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    do: torch.Tensor,
+    dlse: torch.Tensor | None,
+    dq: torch.Tensor | None,
+    dk: torch.Tensor | None,
+    dv: torch.Tensor | None,
+    *,
+    causal: bool,
+    softmax_scale: float,
+    seed: torch.Tensor | None,
+    dropout_p: float,
+    deterministic: bool,
+) -> None:
+    """Fills the gradients that are not None, by the chosen kernel.
+
+    do and dlse, the gradients of out and lse, may lie anyhow; arguments are
+    taken as valid.
+    """
+    chosen = choose_backward(
+        q, k, v, softmax_scale,
+        dropout=seed is not None, deterministic=deterministic,
+    )  # fmt: skip
+    if chosen.kernel == "hopper":
+        # It computes all three; what is not needed is thrown away.
+        _launch_hopper_backward(
+            q, k, v, out, lse, do, dlse, (dq, dk, dv), causal, softmax_scale
+        )
+        return
+    # Imported here: what runs no backward does not depend on its kernels.
+    from flashwalk import backward
+
+    backward.launch(
+        q, k, v, out, lse, do, dlse, dq, dk, dv,
+        causal=causal, softmax_scale=softmax_scale,
+        seed=seed, dropout_p=dropout_p,
+    )  # fmt: skip
+
+
+def _launch_hopper_backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    do: torch.Tensor,
+    dlse: torch.Tensor | None,
+    wanted: tuple[torch.Tensor | None, ...],
+    causal: bool,
+    softmax_scale: float,
+) -> None:
+    """Gives the kernel what it takes: a do for the TMA, contiguous gradients."""
+    hopper = _hopper("backward")
+    assert not isinstance(hopper, str)
+    if do.stride(-1) != 1 or hopper.host.refusal(do, do, do, softmax_scale):
+        do = do.clone(memory_format=torch.contiguous_format)
+    if dlse is not None:
+        # The lse of a row that sees no key depends on nothing.
+        dlse = dlse.masked_fill(lse == -math.inf, 0.0).contiguous()
+    gradients = [
+        x if x is not None and x.is_contiguous() else like.new_empty(like.shape)
+        for x, like in zip(wanted, (q, k, v), strict=True)
+    ]
+    hopper.launch(
+        q, k, v, out, lse, do, dlse, *gradients,
+        causal=causal, softmax_scale=softmax_scale,
+    )  # fmt: skip
+    for x, gradient in zip(wanted, gradients, strict=True):
+        if x is not None and x is not gradient:
+            x.copy_(gradient)
+
+
 def is_interpreted() -> bool:
     """Whether the kernels were made for Triton's interpreter when imported."""
     return not isinstance(forward._attn_fwd, triton.runtime.JITFunction)
@@ -115,12 +252,12 @@ _MODULES = {
 
 
 @functools.cache
-def _hopper() -> ModuleType | str:
-    """The Hopper kernel's module; why there is none, with another Triton."""
+def _hopper(part: str = "forward") -> ModuleType | str:
+    """A Hopper kernel's module; why there is none, with another Triton."""
     if not triton.__version__.startswith(_GLUON_OF):
         return _without_hopper(f"it is written for Triton {_GLUON_OF}x")
     try:
-        return import_module(_MODULES["hopper"])
+        return import_module(f"flashwalk.hopper.{part}")
     except (ImportError, AttributeError, TypeError) as error:
         return _without_hopper(f"{type(error).__name__}: {error}")
 

@@ -1,10 +1,9 @@
 """What PyTorch sees of the kernels: two operators, their shapes and gradients.
 
 `flashwalk::attention_forward` and `flashwalk::attention_backward` take arguments
-that are known to be valid, and `attention_forward` below is differentiable. As
-operators they are one node each to the dispatcher and to torch.compile, which
-needs no more of them than the shapes of what they return. `flashwalk.attention`
-does not go through them yet.
+that are known to be valid; `flashwalk.attention` checks them. As operators they
+are one node each to the dispatcher and to torch.compile, which needs no more of
+them than the shapes of what they return.
 """
 
 # PyTorch has no types for torch.library.Library.
@@ -21,13 +20,15 @@ _LIBRARY = torch.library.Library("flashwalk", "DEF")
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 _LIBRARY.define(
     "attention_forward(Tensor q, Tensor k, Tensor v, bool causal, "
-    "float softmax_scale) -> (Tensor out, Tensor lse)",
+    "float softmax_scale, Tensor? seed, float dropout_p, bool deterministic) "
+    "-> (Tensor out, Tensor lse)",
     tags=_TAGS,
 )
 _LIBRARY.define(
     "attention_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
-    "Tensor do, Tensor? dlse, bool causal, float softmax_scale, bool needs_dq, "
-    "bool needs_dkdv) -> (Tensor dq, Tensor dk, Tensor dv)",
+    "Tensor do, Tensor? dlse, bool causal, float softmax_scale, Tensor? seed, "
+    "float dropout_p, bool deterministic, bool needs_dq, bool needs_dkdv) "
+    "-> (Tensor dq, Tensor dk, Tensor dv)",
     tags=_TAGS,
 )
 
@@ -38,9 +39,14 @@ def attention_forward(
     v: torch.Tensor,
     causal: bool,
     softmax_scale: float,
+    seed: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    deterministic: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(out, lse), differentiable where something requires a gradient.
 
+    seed: None for no dropout, else (1,) in int64 on q's device (`new_seed`).
+    deterministic: is for the backward; there is one forward.
     Goes through the dispatcher if anything there could want to see the call,
     else straight to the kernel, which saves host time.
     """
@@ -55,9 +61,22 @@ def attention_forward(
         or torch._C._are_functorch_transforms_active()
     ):
         operator = torch.ops.flashwalk.attention_forward.default
-        out, lse = operator(q, k, v, causal, softmax_scale)
+        out, lse = operator(
+            q, k, v, causal, softmax_scale, seed, dropout_p, deterministic
+        )
         return out, lse
-    return _forward(q, k, v, causal, softmax_scale)
+    return _forward(q, k, v, causal, softmax_scale, seed, dropout_p, deterministic)
+
+
+def new_seed(device: torch.device, seed: int | None) -> torch.Tensor:
+    """The seed of a mask, on the device: no host waits to know it.
+
+    None draws it from PyTorch's generator of that device, which manual_seed
+    sets, checkpointing restores and a CUDA graph moves on with each replay.
+    """
+    if seed is None:
+        return torch.randint(2**63 - 1, (1,), dtype=torch.int64, device=device)
+    return torch.full((1,), seed, dtype=torch.int64, device=device)
 
 
 def _forward(
@@ -66,13 +85,25 @@ def _forward(
     v: torch.Tensor,
     causal: bool,
     softmax_scale: float,
+    seed: torch.Tensor | None,
+    dropout_p: float,
+    deterministic: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Launches the forward into new tensors."""
     out, lse = _empty_outputs(q)
     # Triton launches on the current device; q may be on another one. For a
     # CPU tensor (under the interpreter) the index is None: no change.
     with torch.cuda.device(q.device.index if q.is_cuda else -1):
-        choice.launch(q, k, v, out, lse, causal=causal, softmax_scale=softmax_scale)
+        if seed is None:
+            choice.launch(q, k, v, out, lse, causal=causal, softmax_scale=softmax_scale)
+        else:
+            # Imported here: most calls drop nothing, and need no kernel for it.
+            from flashwalk import dropout
+
+            dropout.launch(
+                q, k, v, out, lse, seed=seed, dropout_p=dropout_p,
+                causal=causal, softmax_scale=softmax_scale,
+            )  # fmt: skip
     return out, lse
 
 
@@ -86,21 +117,22 @@ def _backward(
     dlse: torch.Tensor | None,
     causal: bool,
     softmax_scale: float,
+    seed: torch.Tensor | None,
+    dropout_p: float,
+    deterministic: bool,
     needs_dq: bool,
     needs_dkdv: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Launches the backward into new tensors; those not needed are empty."""
-    # Imported here: what runs no backward does not depend on its kernels.
-    from flashwalk import backward
-
     dq, dk, dv = _empty_gradients(q, k, v, needs_dq, needs_dkdv)
     with torch.cuda.device(q.device.index if q.is_cuda else -1):
-        backward.launch(
+        choice.launch_backward(
             q, k, v, out, lse, do, dlse,
             dq if needs_dq else None,
             dk if needs_dkdv else None,
             dv if needs_dkdv else None,
             causal=causal, softmax_scale=softmax_scale,
+            seed=seed, dropout_p=dropout_p, deterministic=deterministic,
         )  # fmt: skip
     return dq, dk, dv
 
@@ -136,7 +168,14 @@ def _empty_gradient(x: torch.Tensor) -> torch.Tensor:
 
 
 def _shapes_of_forward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool,
+    softmax_scale: float,
+    seed: torch.Tensor | None,
+    dropout_p: float,
+    deterministic: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What `_forward` returns, without values."""
     return _empty_outputs(q)
@@ -152,6 +191,9 @@ def _shapes_of_backward(
     dlse: torch.Tensor | None,
     causal: bool,
     softmax_scale: float,
+    seed: torch.Tensor | None,
+    dropout_p: float,
+    deterministic: bool,
     needs_dq: bool,
     needs_dkdv: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -161,8 +203,9 @@ def _shapes_of_backward(
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
     """Keeps what the backward computes p again from: nothing of seqlen squared."""
-    q, k, v, ctx.causal, ctx.softmax_scale = inputs
-    ctx.save_for_backward(q, k, v, *output)
+    q, k, v, ctx.causal, ctx.softmax_scale, seed = inputs[:6]
+    ctx.dropout_p, ctx.deterministic = inputs[6:]
+    ctx.save_for_backward(q, k, v, *output, seed)
     # A loss that does not use lse then sends None for it, not zeros.
     ctx.set_materialize_grads(False)
 
@@ -171,20 +214,19 @@ def _differentiate(
     ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients of q, k and v, from those of out and lse."""
-    q, k, v, out, lse = ctx.saved_tensors
+    q, k, v, out, lse, seed = ctx.saved_tensors
     needs_dq, needs_dk, needs_dv = ctx.needs_input_grad[:3]
     if do is None:
         do = torch.zeros_like(out)
     dq, dk, dv = torch.ops.flashwalk.attention_backward.default(
         q, k, v, out, lse, do, dlse, ctx.causal, ctx.softmax_scale,
-        needs_dq, needs_dk or needs_dv,
+        seed, ctx.dropout_p, ctx.deterministic, needs_dq, needs_dk or needs_dv,
     )  # fmt: skip
     return (
         dq if needs_dq else None,
         dk if needs_dk else None,
         dv if needs_dv else None,
-        None,
-        None,
+        *(None, None, None, None, None),
     )
 
 

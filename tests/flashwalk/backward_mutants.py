@@ -9,9 +9,10 @@ import problems
 import torch
 from gradients import Case, with_gradient
 from kernel_mutants import load
+from philox import dropout_of
 from problems import random_problem
 
-from flashwalk import backward, delta
+from flashwalk import backward, delta, dropout
 
 TILES = ((16, 32, 4, 1), (32, 16, 4, 1))
 
@@ -26,8 +27,9 @@ class Mutant(NamedTuple):
 
 
 def ordinary(device, dtype, **how) -> Case:
-    """Two query heads on each key head, three blocks of each kind; a scale of 3/4."""
-    how = {"softmax_scale": 0.75, "seqlen_q": 40, "seqlen_k": 50} | how
+    """Two query heads on a key head, three blocks of each kind; a scale of 3/4."""
+    how = {"nheads": 2, "nheads_k": 1, "seqlen_q": 40, "seqlen_k": 50} | how
+    how = {"softmax_scale": 0.75} | how
     return with_gradient(random_problem(device, dtype, **how), tiles=TILES)
 
 
@@ -39,13 +41,19 @@ def causal(device, dtype) -> Case:
 def through_lse(device, dtype) -> Case:
     """A gradient of lse beside that of the output."""
     return ordinary(device, dtype)._replace(
-        dlse=torch.ones(2, 4, 40, device=device), tiles=TILES
+        dlse=torch.ones(2, 2, 40, device=device), tiles=TILES
     )
 
 
 def groups_of_three(device, dtype) -> Case:
     """6 query heads on 2 key heads: 3 is neither 2 nor a power of it."""
-    return ordinary(device, dtype, nheads=6, seqlen_q=5, seqlen_k=9)
+    return ordinary(device, dtype, nheads=6, nheads_k=2, seqlen_q=5, seqlen_k=9)
+
+
+def dropped(device, dtype) -> Case:
+    """Some of the weights are dropped; there are several batches, heads, blocks."""
+    case = ordinary(device, dtype, causal=True)
+    return case._replace(dropout=dropout_of(case.problem, 2**40 + 12345, 0.3))
 
 
 def empty_rows(device, dtype) -> Case:
@@ -65,8 +73,8 @@ def slices(device, dtype) -> Case:
     case = ordinary(device, dtype)
 
     def inside(x):
-        whole = torch.ones(2, 5, 64, 16, dtype=dtype, device=device)
-        return whole[:, :4, :40].copy_(x)
+        whole = torch.ones(2, 3, 64, 16, dtype=dtype, device=device)
+        return whole[:, :2, :40].copy_(x)
 
     q = inside(case.problem.q)
     return case._replace(problem=case.problem._replace(q=q), do=inside(case.do))
@@ -158,6 +166,36 @@ MUTANTS = {
         "        do = tl.load(do_at, mask=in_head[None, :], other=0.0)",
         slices,
     ),
+    "dropped-weights-in-dv": Mutant(
+        "dv = tl.dot(p_kept.to(do.dtype)", "dv = tl.dot(p.to(do.dtype)", dropped
+    ),
+    "dropped-gradients-in-dk": Mutant(
+        "            dp = tl.where(keep, dp * rescale, 0.0)\n        delta_at",
+        "            dp = dp * rescale\n        delta_at",
+        dropped,
+    ),
+    "dropped-gradients-in-dq": Mutant(
+        "            )\n            dp = tl.where(keep, dp * rescale, 0.0)",
+        "            )\n            dp = dp * rescale",
+        dropped,
+    ),
+    "kept-weights-in-ds": Mutant(
+        "ds = p * (dp - delta[None, :])", "ds = p_kept * (dp - delta[None, :])", dropped
+    ),
+    "kept-without-the-factor": Mutant("keep, p * rescale", "keep, p", dropped),
+    "mask-by-the-row-of-the-block": Mutant(
+        "offs_m = start_m + offs_bm\n", "offs_m = offs_bm\n", dropped
+    ),
+    "mask-of-no-head": Mutant("h.to(tl.int32)", "h.to(tl.int32) * 0", dropped, dropout),
+    "mask-of-no-batch": Mutant(
+        "b.to(tl.int32)", "b.to(tl.int32) * 0", dropped, dropout
+    ),
+    "mask-of-half-a-seed": Mutant(
+        "tl.philox(\n        seed,",
+        "tl.philox(\n        seed & 0xFFFFFFFF,",
+        dropped,
+        dropout,
+    ),
     "query-rows-in-int32": Mutant(
         "(start_m + offs_bm)[:, None].to(tl.int64)",
         "(start_m + offs_bm)[:, None]",
@@ -167,6 +205,17 @@ MUTANTS = {
         "        keys = offs_n[:, None].to(tl.int64)",
         "        keys = offs_n[:, None]",
         far_rows,
+    ),
+    "own-keys-in-int32": Mutant(
+        "keys = offs_n[:, None].to(tl.int64)\n\n    # [load-kv]",
+        "keys = offs_n[:, None]\n\n    # [load-kv]",
+        far_rows,
+    ),
+    "own-rows-in-int32": Mutant(
+        "rows = offs_m[:, None].to(tl.int64)", "rows = offs_m[:, None]", far_rows
+    ),
+    "rows-of-delta-in-int32": Mutant(
+        "rows = offs_m[:, None].to(tl.int64)", "rows = offs_m[:, None]", far_rows, delta
     ),
 }
 
@@ -184,5 +233,7 @@ def load_mutant(name: str, folder: Path) -> ModuleType:
     whole = load(
         Path(backward.__file__).read_text(encoding="utf-8"), folder / "whole.py"
     )
-    whole.compute_delta = mutant.compute_delta
+    for changed in ("compute_delta", "keep_mask"):
+        if hasattr(mutant, changed):
+            setattr(whole, changed, getattr(mutant, changed))
     return whole

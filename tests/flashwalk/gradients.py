@@ -12,9 +12,17 @@ from typing import NamedTuple
 import torch
 from accuracy import EXP_ERROR, Problem, Rejected, largest, matmul
 
-from flashwalk import attention_ref, forward
+from flashwalk import attention_ref, dropout, forward
 
 Tile4 = tuple[int, int, int, int]
+
+
+class Dropout(NamedTuple):
+    """What is dropped: how to say it to a kernel, and what comes of it."""
+
+    seed: torch.Tensor
+    dropout_p: float
+    factor: torch.Tensor  # of each weight: 0, or 1 / (1 - dropout_p); in fp64
 
 
 class Case(NamedTuple):
@@ -24,6 +32,7 @@ class Case(NamedTuple):
     do: torch.Tensor
     dlse: torch.Tensor | None = None
     tiles: tuple[Tile4, Tile4] | None = None  # of dK and dV, of dQ; None: default
+    dropout: Dropout | None = None
 
 
 class Gradients(NamedTuple):
@@ -60,20 +69,30 @@ def with_gradient(problem: Problem, *, dlse=False, tiles=None, seed=1) -> Case:
 
 def run(backward, case: Case, buffers: Gradients | None = None) -> Gradients:
     """What `backward.launch` writes into buffers that were full of NaN."""
-    (q, k, v, causal, _, _), do, dlse, tiles = case
+    q, k, v, causal, _, _ = case.problem
     how = {"causal": causal, "softmax_scale": case.problem.scale}
-    out = torch.full(q.shape, math.nan, dtype=q.dtype, device=q.device)
-    lse = torch.full(q.shape[:-1], math.nan, dtype=torch.float32, device=q.device)
-    forward.launch(q, k, v, out, lse, **how)
+    if case.dropout:
+        how |= {"seed": case.dropout.seed, "dropout_p": case.dropout.dropout_p}
+    out, lse = run_forward(case, how)
     if buffers is None:
-        buffers = Gradients(*(torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)))
-        buffers = Gradients(*(x.to(q.device) for x in buffers))
+        buffers = Gradients(*(x.new_empty(x.shape) for x in (q, k, v)))
     for x in buffers:
         x.fill_(math.nan)
+    tiles = case.tiles
     if tiles:
         tiles = backward.Tiles(*(forward.Tile(*tile) for tile in tiles))
-    backward.launch(q, k, v, out, lse, do, dlse, *buffers, tiles=tiles, **how)
+    backward.launch(q, k, v, out, lse, case.do, case.dlse, *buffers, tiles=tiles, **how)
     return buffers
+
+
+def run_forward(case: Case, how: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    """(out, lse) of the kernel that goes with the case, which may drop weights."""
+    q, k, v = case.problem[:3]
+    out = torch.full(q.shape, math.nan, dtype=q.dtype, device=q.device)
+    lse = torch.full(q.shape[:-1], math.nan, dtype=torch.float32, device=q.device)
+    kernel = dropout if case.dropout else forward
+    kernel.launch(q, k, v, out, lse, **how)
+    return out, lse
 
 
 def check(backward, case: Case) -> Share:
@@ -114,9 +133,17 @@ def missing_keys(problem: Problem) -> int:
 
 def exact_gradients(case: Case) -> Gradients:
     """The gradients of the reference in fp64, by PyTorch's autograd."""
-    (q, k, v, causal, _, _), do, dlse, _ = case
-    leaves = [x.detach().double().requires_grad_() for x in (q, k, v)]
-    out, lse = attention_ref(*leaves, causal=causal, softmax_scale=case.problem.scale)
+    problem, do, dlse, _, _ = case
+    leaves = [x.detach().double().requires_grad_() for x in problem[:3]]
+    if case.dropout:
+        again = case._replace(problem=Problem(*leaves, *problem[3:]))
+        _, _, v, _, scores = scores_of(again, torch.float64)
+        out = (scores.softmax(dim=-1) * case.dropout.factor) @ v
+        lse = scores.logsumexp(dim=-1)
+    else:
+        out, lse = attention_ref(
+            *leaves, causal=problem.causal, softmax_scale=problem.scale
+        )
     total = (out * do.double()).sum()
     if dlse is not None:
         # Of a row that sees no key nothing depends on anything.
@@ -132,42 +159,53 @@ def roundings(case: Case, exact: Gradients) -> list[float]:
     And the textbook's p comes from scores less their maximum, ours from scores
     less lse, which is rounded in fp32; on a GPU each exp errs too.
     """
-    q, k, v, do, p, ds = (x.abs() for x in matrices(case, torch.float64))
+    m = Matrices(*(x.abs() for x in matrices(case, torch.float64)))
     *_, scores = scores_of(case, torch.float64)
     eps = torch.finfo(case.problem.q.dtype).eps
-    rows = ((p @ v) * do).sum(dim=-1, keepdim=True)
-    of_delta = products(case, q, k, do, 0.0 * p, p * rows)
+    rows = ((m.kept @ m.v) * m.do).sum(dim=-1, keepdim=True)
+    of_delta = products(case, m._replace(kept=0.0 * m.kept, ds=m.p * rows))
     lse = scores.logsumexp(dim=-1, keepdim=True).nan_to_num(neginf=0.0)
     of_p = torch.finfo(torch.float32).eps * lse.abs().clamp(min=1.0)
-    of_p = of_p + EXP_ERROR * q.is_cuda
-    ds = ds + p * (p * (do @ v.mT)).sum(dim=-1, keepdim=True)
-    of_p = products(case, q, k, do, of_p * p, of_p * ds)
+    of_p = of_p + EXP_ERROR * m.q.is_cuda
+    ds = m.ds + m.p * (m.kept * (m.do @ m.v.mT)).sum(dim=-1, keepdim=True)
+    of_p = products(case, m._replace(kept=of_p * m.kept, ds=of_p * ds))
     return [
         eps * (largest(right) + largest(x)) + largest(y)
         for right, x, y in zip(exact, of_delta, of_p, strict=True)
     ]
 
 
+class Matrices(NamedTuple):
+    """Of every query head: the inputs, the weights, and what comes from behind."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    do: torch.Tensor
+    p: torch.Tensor
+    kept: torch.Tensor  # p after dropout
+    ds: torch.Tensor
+
+
 def textbook(case: Case, dtype: torch.dtype) -> Gradients:
     """p, dp and ds as matrices of `dtype`, then the three products."""
-    q, k, _, do, p, ds = matrices(case, dtype)
-    return products(case, q, k, do, p, ds)
+    return products(case, matrices(case, dtype))
 
 
-def products(case: Case, q, k, do, p, ds) -> Gradients:
+def products(case: Case, m: Matrices) -> Gradients:
     """dq, dk and dv of these matrices, summed over each group of heads."""
     nheads_k, scale = case.problem.k.shape[1], case.problem.scale
-    dk, dv = matmul(ds.mT, q) * scale, matmul(p.mT, do)
+    dk, dv = matmul(m.ds.mT, m.q) * scale, matmul(m.kept.mT, m.do)
     return Gradients(
-        matmul(ds, k) * scale,
+        matmul(m.ds, m.k) * scale,
         *(x.unflatten(1, (nheads_k, -1)).sum(2) for x in (dk, dv)),
     )
 
 
 def scores_of(case: Case, dtype: torch.dtype):
     """q, k, v, do of every query head, and the scores, all in `dtype`."""
-    (q, k, v, causal, _, _), do, _, _ = case
-    q, k, v, do = (x.to(dtype) for x in (q, k, v, do))
+    q, k, v, causal, _, _ = case.problem
+    q, k, v, do = (x.to(dtype) for x in (q, k, v, case.do))
     group_size = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(group_size, dim=1) for x in (k, v))
     scores = matmul(q, k.mT) * case.problem.scale
@@ -178,14 +216,16 @@ def scores_of(case: Case, dtype: torch.dtype):
     return q, k, v, do, scores
 
 
-def matrices(case: Case, dtype: torch.dtype):
-    """q, k, v, do of every query head, and p and ds, all in `dtype`."""
+def matrices(case: Case, dtype: torch.dtype) -> Matrices:
+    """The textbook's matrices, all in `dtype`."""
     q, k, v, do, scores = scores_of(case, dtype)
     scores.requires_grad_()
     p = scores.softmax(dim=-1)
-    (ds,) = torch.autograd.grad(p, scores, matmul(do, v.mT))
+    factor = case.dropout.factor.to(dtype) if case.dropout else torch.ones_like(p)
+    (ds,) = torch.autograd.grad(p, scores, matmul(do, v.mT) * factor)
     p = p.detach()
     if case.dlse is not None:
         ds = ds + p * case.dlse[..., None].to(dtype)
     empty = (scores == -math.inf).all(dim=-1, keepdim=True)
-    return q, k, v, do, p.masked_fill(empty, 0.0), ds.masked_fill(empty, 0.0)
+    p, ds = p.masked_fill(empty, 0.0), ds.masked_fill(empty, 0.0)
+    return Matrices(q, k, v, do, p, p * factor, ds)

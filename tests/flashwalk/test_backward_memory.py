@@ -141,6 +141,26 @@ def test_long_sequences(dtype, device, head_dim, causal, record_property):
 
 
 @NEEDS_GPU
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_long_runs_are_bitwise_equal(dtype, device, head_dim):
+    """Thousands of programs, in whatever order they come."""
+    problem = random_problem(
+        device,
+        dtype,
+        nheads=8,
+        seqlen_q=2048,
+        seqlen_k=2048,
+        head_dim=head_dim,
+        causal=True,
+    )
+    case = with_gradient(problem)
+    first = run(backward, case)
+    for _ in range(3):
+        again = run(backward, case)
+        assert all(torch.equal(x, y) for x, y in zip(first, again, strict=True))
+
+
+@NEEDS_GPU
 def test_more_than_65535_heads(dtype, device, record_property):
     problem = random_problem(
         device, dtype, batch=257, nheads=256, nheads_k=128, seqlen_q=3, seqlen_k=5
