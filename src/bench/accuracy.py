@@ -87,7 +87,7 @@ class Judge:
 
     @classmethod
     def of(cls, case: Case, inputs: Inputs) -> Self:
-        """Twice the error of `naive_attention`, and one rounding of the result.
+        """The truth, and the budget that `naive_attention` sets.
 
         Both are computed by heads, all of them: the scores of one head of
         16,384 tokens take 2 GiB in fp64.
@@ -98,8 +98,14 @@ class Judge:
         )
         hidden = causal_mask(case, str(inputs.q.device))
         naive = torch.empty_like(inputs.q)
-        for batch, heads, part in _by_groups(inputs):
-            naive[batch, heads] = naive_attention(part, case.softmax_scale, hidden)
+        for group in by_groups(inputs):
+            part = naive_attention(group.inputs, case.softmax_scale, hidden)
+            naive[group.queries] = part
+        return cls.between(truth, naive)
+
+    @classmethod
+    def between(cls, truth: Tensor, naive: Tensor) -> Self:
+        """Allows twice the error of `naive`, and one rounding of the result."""
         error, error_l2 = _errors(naive, truth)
         eps = torch.finfo(naive.dtype).eps
         largest = truth.abs().max().item()
@@ -111,7 +117,11 @@ class Judge:
         The allocator hands it out again: without this, a kernel that writes
         nothing could return the right answer of the kernel before it.
         """
-        torch.full_like(self.truth, float("nan"), dtype=self.dtype)
+        self.poisoned()
+
+    def poisoned(self) -> Tensor:
+        """As much memory as an answer takes, full of NaN."""
+        return torch.full_like(self.truth, float("nan"), dtype=self.dtype)
 
     def error(self, out: Tensor) -> float:
         """The largest absolute error; raises `WrongAnswer` beyond the budget."""
@@ -130,8 +140,19 @@ class Judge:
         return error
 
 
-def _by_groups(inputs: Inputs) -> Iterator[tuple[slice, slice, Inputs]]:
-    """Each batch and key head with the query heads that share it."""
+class Group(NamedTuple):
+    """A batch and key head with the query heads that share it.
+
+    queries, keys: where they stand in q, and in k and v.
+    """
+
+    queries: tuple[slice, slice]
+    keys: tuple[slice, slice]
+    inputs: Inputs
+
+
+def by_groups(inputs: Inputs) -> Iterator[Group]:
+    """All groups, one after the other: their scores are in memory by turns."""
     q, k, v = inputs
     group_size = q.shape[1] // k.shape[1]
     for b in range(k.shape[0]):
@@ -139,7 +160,7 @@ def _by_groups(inputs: Inputs) -> Iterator[tuple[slice, slice, Inputs]]:
             batch, head = slice(b, b + 1), slice(h, h + 1)
             heads = slice(h * group_size, (h + 1) * group_size)
             part = Inputs(q[batch, heads], k[batch, head], v[batch, head])
-            yield batch, heads, part
+            yield Group((batch, heads), (batch, head), part)
 
 
 def _errors(out: Tensor, truth: Tensor) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The cells that the forward benchmarks measure, and the work that each holds."""
+"""The cells that the benchmarks measure, and the work that each holds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -33,6 +33,11 @@ class Case:
         """
         scores = self.batch * self.nheads * self.seqlen_q * self.seqlen_k
         return 4 * scores * self.head_dim // (2 if self.causal else 1)
+
+    @property
+    def backward_flops(self) -> int:
+        """Of the backward: five products where the forward has two."""
+        return self.flops * 5 // 2
 
     def __str__(self) -> str:
         mask = "causal" if self.causal else "full"

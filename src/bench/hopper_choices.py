@@ -5,19 +5,12 @@
 What each choice is worth, where it was made, and what was not chosen. All
 variants are the same kernel with another tile or another order of tiles, and so
 are right by the same tests; each is judged here too.
-
-To know: the variants that change how many heads are worked on at once patch a
-function in each call. That takes about as long as the kernel at head dim 64, so
-there the two rows show the host. And 64 rows cross the diagonal of more than one
-block of 32 keys: causal, that variant is wrong, and is recorded as such.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
-from unittest import mock
 
 import torch
 
@@ -25,7 +18,14 @@ from bench import job
 from bench.accuracy import Inputs, Judge, make_inputs
 from bench.cases import Case, ladder_cases
 from bench.implementations import launched
-from bench.measure import Call, Contender, Machine, cuda_machine, measure
+from bench.measure import (
+    Call,
+    Contender,
+    Machine,
+    Unsupported,
+    cuda_machine,
+    measure,
+)
 from bench.rows import Columns, Rows
 from flashwalk.hopper import forward, schedule
 
@@ -92,11 +92,21 @@ def measure_case(case: Case, machine: Machine) -> Iterator[job.Outcome]:
 def prepare(variant: Variant, case: Case, inputs: Inputs) -> Call:
     """The Hopper kernel with one choice changed."""
     tile = forward.TILES[case.head_dim]._replace(**variant.tile)  # type: ignore[arg-type]
+    if case.causal and tile.block_n < schedule.ROWS:
+        raise Unsupported("64 rows would cross the diagonal in more than one block")
     call = launched(_WithTile(tile), case, inputs)
+    heads = variant.heads_at_once
+    if heads is None:
+        return call
+    usual = schedule.heads_in_l2
 
     def run() -> Any:
-        with _heads_at_once(variant.heads_at_once):
+        # By hand: a patch by unittest.mock takes longer than the kernel.
+        schedule.heads_in_l2 = lambda *sizes: heads
+        try:
             return call.run()
+        finally:
+            schedule.heads_in_l2 = usual
 
     return Call(run)
 
@@ -106,13 +116,6 @@ class _WithTile:
 
     def __init__(self, tile: forward.Tile) -> None:
         self.launch = partial(forward.launch, tile=tile)
-
-
-def _heads_at_once(heads: int | None) -> AbstractContextManager[Any]:
-    """While it is open, plans take this many heads at once."""
-    if heads is None:
-        return nullcontext()
-    return mock.patch.object(schedule, "heads_in_l2", return_value=heads)
 
 
 def columns(variant: str, case: Case) -> Columns:

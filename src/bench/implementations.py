@@ -7,7 +7,8 @@ left to its `Call` is the public function, and that is what is timed.
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -66,23 +67,36 @@ def cudnn(case: Case, inputs: Inputs) -> Call:
 
 
 def _sdpa(backend: SDPBackend, case: Case, inputs: Inputs) -> Call:
+    attention = sdpa_function(backend, case)
+    with refusals_of(backend):
+        attention(*inputs)
+    return Call(lambda: attention(*inputs))
+
+
+def sdpa_function(backend: SDPBackend, case: Case) -> Callable[..., Tensor]:
+    """One of PyTorch's own kernels, as a function of q, k and v."""
     _require_square(case)
     grouped = case.nheads != case.nheads_k
 
-    def run() -> Tensor:
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         with sdpa_kernel(backend):
             return scaled_dot_product_attention(
-                *inputs, is_causal=case.causal, enable_gqa=grouped
+                q, k, v, is_causal=case.causal, enable_gqa=grouped
             )
 
+    return attention
+
+
+@contextmanager
+def refusals_of(backend: SDPBackend) -> Iterator[None]:
+    """Within it, PyTorch's refusal of a case is `Unsupported`."""
     try:
-        run()
+        yield
     except RuntimeError as error:
         # What PyTorch says when it refuses; which of the two depends on its version.
         if re.search("No (available kernel|viable backend)", str(error)):
             raise Unsupported(f"PyTorch has no {backend.name} kernel for it") from None
         raise
-    return Call(run)
 
 
 def flex(case: Case, inputs: Inputs) -> Call:
@@ -132,33 +146,51 @@ def _flex_causal(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Ten
 
 
 def fa3(case: Case, inputs: Inputs) -> Call:
+    return _seqlen_first(fa3_function(case), case, inputs)
+
+
+def fa3_function(case: Case) -> Callable[..., Any]:
     try:
         from flash_attn_interface import flash_attn_func
     except (ImportError, OSError) as error:
         raise Unsupported(f"FlashAttention-3 cannot be imported: {error}") from None
     if case.head_dim not in (64, 128, 256):
         raise Unsupported("this build has kernels for head dims 64, 128 and 256")
-    return _seqlen_first(flash_attn_func, case, inputs)
+    attention: Callable[..., Any] = flash_attn_func
+    return attention
 
 
 def fa4(case: Case, inputs: Inputs) -> Call:
+    return _seqlen_first(fa4_function(), case, inputs)
+
+
+def fa4_function() -> Callable[..., Any]:
     try:
         from flash_attn.cute import flash_attn_func
     except (ImportError, OSError) as error:
         raise Unsupported(f"FlashAttention-4 cannot be imported: {error}") from None
-    return _seqlen_first(flash_attn_func, case, inputs)
+    attention: Callable[..., Any] = flash_attn_func
+    return attention
 
 
 def _seqlen_first(attention: Callable[..., Any], case: Case, inputs: Inputs) -> Call:
     """A function whose layout is (batch, seqlen, heads, head_dim)."""
-    q, k, v = (x.transpose(1, 2).contiguous() for x in inputs)
+    q, k, v = map(seqlen_first, inputs)
+    return Call(
+        lambda: attention(q, k, v, causal=case.causal),
+        lambda result: first(result).transpose(1, 2),
+    )
 
-    def output(result: Any) -> Tensor:
-        # FlashAttention-4 returns its log-sum-exp too.
-        out: Tensor = result[0] if isinstance(result, tuple) else result
-        return out.transpose(1, 2)
 
-    return Call(lambda: attention(q, k, v, causal=case.causal), output)
+def seqlen_first(x: Tensor) -> Tensor:
+    """(batch, heads, seqlen, head_dim) as (batch, seqlen, heads, head_dim)."""
+    return x.transpose(1, 2).contiguous()
+
+
+def first(result: Any) -> Tensor:
+    """The output: FlashAttention-4 returns its log-sum-exp too."""
+    out: Tensor = result[0] if isinstance(result, tuple) else result
+    return out
 
 
 def _require_square(case: Case) -> None:

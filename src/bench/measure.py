@@ -11,12 +11,11 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
-from torch import Tensor
 
-from bench.accuracy import Judge, WrongAnswer
+from bench.accuracy import WrongAnswer
 
 ROUNDS = 6  # even, so that each contender runs as often before as after another
 WARMUP_MS = 40
@@ -34,11 +33,27 @@ class Unsupported(Exception):
 class Call(NamedTuple):
     """A contender, ready for one case: inputs are made, kernels are compiled.
 
-    run: what is timed. output: its result, (batch, nheads, seqlen_q, head_dim).
+    run: what is timed. output: its result as the judge wants it, with tensors
+    of (batch, heads, seqlen, head_dim).
     """
 
     run: Run
-    output: Callable[[Any], Tensor] = lambda result: result
+    output: Callable[[Any], Any] = lambda result: result
+
+
+class Judge(Protocol):
+    """Says of an answer how far it is from the truth.
+
+    budget: of the error. poison: leaves no earlier answer in free memory. error:
+    the largest; raises `WrongAnswer` beyond the budget.
+    """
+
+    @property
+    def budget(self) -> float: ...
+
+    def poison(self) -> None: ...
+
+    def error(self, answer: Any, /) -> float: ...
 
 
 class Contender(NamedTuple):
@@ -86,12 +101,17 @@ class Timing:
     def values(self, flops: int) -> Values:
         """With the rates: the lowest rate belongs to the longest time."""
         return {
-            "ms": _short(self.ms),
-            "ms_low": _short(self.ms_low),
-            "ms_high": _short(self.ms_high),
-            "tflops": _short(flops / self.ms / 1e9),
-            "tflops_low": _short(flops / self.ms_high / 1e9),
-            "tflops_high": _short(flops / self.ms_low / 1e9),
+            **self.times(),
+            "tflops": short(flops / self.ms / 1e9),
+            "tflops_low": short(flops / self.ms_high / 1e9),
+            "tflops_high": short(flops / self.ms_low / 1e9),
+        }
+
+    def times(self) -> Values:
+        return {
+            "ms": short(self.ms),
+            "ms_low": short(self.ms_low),
+            "ms_high": short(self.ms_high),
             "rounds": self.rounds,
         }
 
@@ -113,13 +133,16 @@ def measure(
     """Yields each contender's values, or why it has none, as soon as known."""
     admitted: dict[str, Admitted] = {}
     for contender in contenders:
-        outcome = _attempt(partial(_admit, contender, judge, machine), machine)
+        outcome = attempt(partial(_admit, contender, judge, machine), machine)
         if isinstance(outcome, Unmeasured):
             yield contender.name, outcome
         else:
             admitted[contender.name] = outcome
-    calls = {name: checked.call for name, checked in admitted.items()}
-    for name, times in _time_rounds(calls, machine).items():
+
+    def time(name: str) -> float:
+        return machine.time(admitted[name].call.run)
+
+    for name, times in in_rounds(list(admitted), time, machine).items():
         if isinstance(times, Unmeasured):
             yield name, times
         else:
@@ -132,36 +155,36 @@ def _admit(contender: Contender, judge: Judge, machine: Machine) -> Admitted:
     judge.poison()
     error = judge.error(call.output(call.run()))
     found: Values = {
-        "error": _short(error),
-        "budget": _short(judge.budget),
-        "peak_mib": _short(machine.peak_mib(call.run)),
+        "error": short(error),
+        "budget": short(judge.budget),
+        "peak_mib": short(machine.peak_mib(call.run)),
     }
     return Admitted(call, found)
 
 
-def _time_rounds(
-    calls: dict[str, Call], machine: Machine
-) -> dict[str, list[float] | Unmeasured]:
-    """Times in ms, one a round, of each of `calls`; why, for one that broke."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
+def in_rounds(
+    names: Sequence[str], once: Callable[[str], T], machine: Machine
+) -> dict[str, list[T] | Unmeasured]:
+    """What `once` finds of each name, once a round; why, for one that broke."""
+    found: dict[str, list[T]] = {name: [] for name in names}
     broken: dict[str, Unmeasured] = {}
     # The first to run on a rested chip has read up to 15 % too fast. This
     # measurement takes that place, and is thrown away.
-    for name in list(calls)[-1:]:
-        _attempt(partial(machine.time, calls[name].run), machine)
+    for name in names[-1:]:
+        attempt(partial(once, name), machine)
     for index in range(ROUNDS):
-        for name in round_order(list(calls), index):
+        for name in round_order(names, index):
             if name in broken:
                 continue
-            time = _attempt(partial(machine.time, calls[name].run), machine)
-            if isinstance(time, Unmeasured):
-                broken[name] = time
+            outcome = attempt(partial(once, name), machine)
+            if isinstance(outcome, Unmeasured):
+                broken[name] = outcome
             else:
-                times[name].append(time)
-    return {**times, **broken}
+                found[name].append(outcome)
+    return {**found, **broken}
 
 
-def _attempt(step: Callable[[], T], machine: Machine) -> T | Unmeasured:
+def attempt(step: Callable[[], T], machine: Machine) -> T | Unmeasured:
     """What `step` returns, or why it could not: contenders are foreign code."""
     try:
         return step()
@@ -192,7 +215,7 @@ def _one_line(text: str) -> str:
     return re.sub(r"(?:/[\w.+-]+)+/", "", " ".join(text.split()))[:300]
 
 
-def _short(number: float) -> float:
+def short(number: float) -> float:
     """Six digits: more than any clock here can tell apart."""
     return float(f"{number:.6g}")
 

@@ -1,6 +1,7 @@
-"""The job standing: our forward against the fastest other in every cell.
+"""The jobs standing and backward-standing: ours against the fastest other.
 
     python -m bench.standing
+    python -m bench.standing --backward
 
 Reads the records of the speed jobs, so it is old as soon as they are. A cell's
 ratio is our speed over that of the best of FlashAttention 2, 3, 4 and cuDNN in
@@ -8,6 +9,7 @@ the same run; their geometric mean weighs a cell at twice the speed as much as
 one at half of it. Tuned: a size that tiles were chosen on.
 """
 
+import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -18,8 +20,8 @@ from bench.implementations import RIVALS
 from bench.rows import Rows
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "nvidia-h200"
-TUNED = ("forward-d64", "forward-d128", "forward-d256")
-UNTUNED = ("forward-other",)
+TUNED = ("d64", "d128", "d256")
+UNTUNED = ("other",)
 OURS = "flashwalk"
 VALUES = (
     *("ours", "best", "rival", "against_best", "spread"),
@@ -43,11 +45,18 @@ class Cell(NamedTuple):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backward", action="store_true")
+    write(RESULTS, "backward" if parser.parse_args().backward else "forward")
+
+
+def write(results: Path, mode: str) -> None:
+    """The rows of a mode, from the records of its speed in `results`."""
     cells = [
         cell
-        for jobs, tuned in ((TUNED, True), (UNTUNED, False))
-        for job in jobs
-        for cell in cells_of(RESULTS / f"{job}.json", tuned)
+        for names, tuned in ((TUNED, True), (UNTUNED, False))
+        for name in names
+        for cell in cells_of(results / f"{mode}-{name}.json", tuned)
     ]
     with Rows.open() as rows:
         for cell in cells:
