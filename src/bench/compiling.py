@@ -7,6 +7,7 @@ process that it runs in.
 """
 
 import contextlib
+import inspect
 import io
 import json
 import multiprocessing
@@ -54,7 +55,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 class Launch(NamedTuple):
     """What to compile: the `launch` of a module, on bf16, for a target ("sm_90").
 
-    tile: of the module's own kind; None for the one that it chooses.
+    tile: of the module's own kind; None for the one that it chooses. kernel: the
+    one that is meant, where the `launch` has several. dropout: with a seed.
     """
 
     module: str
@@ -62,6 +64,8 @@ class Launch(NamedTuple):
     head_dim: int
     causal: bool
     tile: Any = None
+    kernel: str = ""
+    dropout: bool = False
 
 
 class Report(NamedTuple):
@@ -173,6 +177,8 @@ def _compile(launch: Launch, folder: Path) -> None:
     def compile_only(
         kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any
     ) -> None:
+        if launch.kernel not in ("", kernel.fn.__name__):
+            return
         plain = {k: v for k, v in options.items() if isinstance(v, int)}
         (folder / "options.json").write_text(json.dumps(plain), encoding="utf-8")
         kernels.append(run(kernel, *args, grid=grid, warmup=True, **options))
@@ -185,7 +191,7 @@ def _compile(launch: Launch, folder: Path) -> None:
         # What ptxas says of an error is in what Triton prints.
         print(log.getvalue(), f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(_REFUSED)
-    (kernel,) = kernels  # one a launch
+    (kernel,) = kernels
     report = read_report(kernel, log.getvalue())
     text = json.dumps(report._asdict())
     (folder / "report.json").write_text(text, encoding="utf-8")
@@ -215,14 +221,24 @@ def _prepare_triton(target: str, folder: Path) -> None:
 
 def _call(launch: Launch) -> None:
     """Calls the launcher; the tensors are such that every rung takes them."""
-    q, k, v, out = (
-        torch.empty(2, 16, 4096, launch.head_dim, dtype=torch.bfloat16, device="meta")
-        for _ in range(4)
-    )
-    lse = torch.empty(q.shape[:-1], device="meta")
-    import_module(launch.module).launch(
-        q, k, v, out, lse, causal=launch.causal, softmax_scale=0.125, tile=launch.tile
-    )
+    size = (2, 16, 4096, launch.head_dim)
+    given: dict[str, Any] = {
+        name: torch.empty(size, dtype=torch.bfloat16, device="meta")
+        for name in ("q", "k", "v", "out", "do", "dq", "dk", "dv")
+    }
+    given |= {
+        "lse": torch.empty(size[:-1], device="meta"),
+        "dlse": None,
+        "causal": launch.causal,
+        "softmax_scale": 0.125,
+        "tile": launch.tile,
+    }
+    if launch.dropout:
+        seed = torch.empty(1, dtype=torch.int64, device="meta")
+        given |= {"seed": seed, "dropout_p": 0.125}
+    launcher = import_module(launch.module).launch
+    taken = inspect.signature(launcher).parameters
+    launcher(**{name: x for name, x in given.items() if name in taken})
 
 
 def read_report(kernel: Any, log: str) -> Report:

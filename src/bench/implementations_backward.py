@@ -18,7 +18,6 @@ from bench.accuracy import Inputs
 from bench.cases import Case
 from bench.gradients import Gradients, leaves_of
 from bench.implementations import (
-    fa3_function,
     fa4_function,
     first,
     refusals_of,
@@ -58,7 +57,7 @@ def _sdpa(backend: SDPBackend, case: Case, inputs: Inputs, do: Tensor) -> Call:
 
 
 def fa3(case: Case, inputs: Inputs, do: Tensor) -> Call:
-    return _seqlen_first(fa3_function(case), case, inputs, do)
+    raise Unsupported("this build has a forward only")
 
 
 def fa4(case: Case, inputs: Inputs, do: Tensor) -> Call:

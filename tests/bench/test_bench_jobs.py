@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from bench import implementations, k_transposed, ladder_speed, standing
+from bench import (
+    attention_memory,
+    backward_speed,
+    implementations,
+    k_transposed,
+    ladder_speed,
+    standing,
+    training_step,
+)
 from bench.cases import SEEDS, Case
+from bench.implementations_backward import BACKWARDS
 from bench.measure import Timing
+from bench.training import PARTS
 from flashwalk.ladder import RUNGS
 
 TABLE = tomllib.loads(
@@ -22,6 +32,9 @@ def columns_written():
     yield from ("impl", "mode", *(field.name for field in fields(Case)))
     yield from Timing(1.0, 1.0, 1.0, 5).values(flops=1)
     yield from ("error", "budget", "peak_mib")
+    yield from backward_speed.columns("portable", SEEDS[64])
+    yield from training_step.columns("naive", "step", SEEDS[64])
+    yield "saved_mib"
     yield from k_transposed.columns("tl.trans", SEEDS[64])
     yield from ladder_speed.columns("hopper", SEEDS[64])
     yield from ("ceiling", "tbs", "gexps", "scope", "tuned", *standing.VALUES)
@@ -57,6 +70,15 @@ def test_every_rung_and_rival_has_words():
     assert set(TABLE["columns"]["rival"]["values"]) == set(implementations.RIVALS)
 
 
+def test_every_direction_and_every_part_has_words():
+    modes = TABLE["columns"]["mode"]["values"]
+    for columns in (ladder_speed.columns, backward_speed.columns):
+        assert columns("hopper", SEEDS[64])["mode"] in modes
+    parts = TABLE["columns"]["part"]["values"]
+    assert {*PARTS, *attention_memory.PARTS} <= set(parts)
+
+
 def test_every_series_has_a_look():
-    assert set(TABLE["series"]["impl"]) == set(implementations.IMPLEMENTATIONS)
+    timed = {*implementations.IMPLEMENTATIONS, *BACKWARDS}
+    assert set(TABLE["series"]["impl"]) == timed
     assert set(TABLE["series"]["variant"]) == {"swapped indices", "tl.trans"}

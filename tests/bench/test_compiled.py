@@ -7,10 +7,13 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from torch import bfloat16
 
 from bench import compiled, compiling
 from bench.compiled import Case
@@ -23,7 +26,8 @@ from bench.occupancy import (
     by_threads,
 )
 from bench.rows import Rows
-from flashwalk import forward, ladder
+from flashwalk import backward, delta, forward, ladder
+from flashwalk.hopper import backward as hopper_backward
 
 ROOT = Path(__file__).parents[2]
 KIB = 1024
@@ -277,6 +281,24 @@ def test_the_row_of_a_kernel(capsys):
     assert values["codes"] == "none"
 
 
+def test_the_row_of_a_kernel_of_the_backward(capsys):
+    launch = Launch("m", "sm_90", 64, False, kernel="_attn_bwd")
+    roles = {"STAGES": 3, "num_warps": 4}
+    row = row_of(capsys, Case("backward", "", launch), Outcome(roles, REPORT))
+    assert row["case"] == {
+        "part": "backward",
+        "kernel": "_attn_bwd",
+        "target": "sm_90",
+        "head_dim": 64,
+        "dtype": "bf16",
+        "causal": False,
+    }
+    values = row["values"]
+    assert (values["num_warps"], values["threads"]) == (8, 256)
+    assert (values["num_stages"], values["registers"]) == (3, 117)
+    assert "reuse" not in values
+
+
 def test_the_tile_of_a_kernel_with_roles():
     options = {"GROUPS": 3, "BLOCK_N": 128, "STAGES": 2, "REGISTERS": 160}
     assert compiled.tile_columns({**options, "num_warps": 4}) == {
@@ -333,6 +355,21 @@ def test_every_rung_is_compiled_at_home_and_elsewhere():
     assert elsewhere["specialised"] == elsewhere["hopper"] == 3
 
 
+def test_the_kernels_of_the_backward_are_there_and_go_by_their_names():
+    cases = list(compiled.gradient_cases())
+    assert len(cases) == len(set(cases))
+    for case in cases:
+        module, name = import_module(case.launch.module), case.launch.kernel
+        assert callable(getattr(module, name, None) or getattr(delta, name, None))
+        assert case.launch.dropout == (case.part == "dropout")
+    on_hopper = {
+        (case.launch.head_dim, case.launch.causal)
+        for case in cases
+        if case.launch.kernel == "_attn_bwd"
+    }
+    assert on_hopper == set(product(hopper_backward.TILES, (False, True)))
+
+
 def test_the_sweep_takes_tiles_of_the_kernel():
     launches = [case.launch for case in compiled.tile_cases()]
     assert len(set(launches)) == len(launches)
@@ -343,9 +380,17 @@ def test_every_column_has_its_words_in_both_languages():
     table = tomllib.loads((ROOT / "docs" / "jobs.toml").read_text(encoding="utf-8"))
     blackwell = REPORT._replace(tensor_columns=256)
     options = {**TILE, "maxnreg": 128}
-    names = {*CASE.columns(options), *compiled.values(CASE, options, blackwell)}
+    named = Case("backward", "", CASE.launch._replace(kernel="_attn_bwd"))
+    names = {
+        *CASE.columns(options),
+        *compiled.values(CASE, options, blackwell),
+        *named.columns(options),
+        *compiled.values(named, options, blackwell),
+    }
     for name in names:
         assert {"en", "zh"} <= set(table["columns"][name]["label"])
+    parts = {case.part for case in (CASE, *compiled.gradient_cases())} | {"tiles"}
+    assert parts <= set(table["columns"]["part"]["values"])
 
 
 # --- Compiled in earnest ---
@@ -355,7 +400,9 @@ import json
 from bench.compiling import Launch, compile_all
 if __name__ == "__main__":
     launches = [Launch("flashwalk.forward", "sm_80", 16, False),
-                Launch("flashwalk.hopper.forward", "sm_80", 64, False)]
+                Launch("flashwalk.hopper.forward", "sm_80", 64, False),
+                Launch("flashwalk.backward", "sm_80", 16, False,
+                       kernel="_attn_bwd_dq", dropout=True)]
     print(json.dumps(list(compile_all(launches))))
 """
 
@@ -369,7 +416,7 @@ def test_a_kernel_is_compiled_and_an_abort_is_survived(tmp_path):
         [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE
     )
     assert done.returncode == 0
-    (options, report, reason, status), (_, no_report, abort, _) = json.loads(
+    (options, report, reason, status), (_, no_report, abort, _), of_dq = json.loads(
         done.stdout
     )
     assert options["HEAD_DIM"] == 16
@@ -381,3 +428,6 @@ def test_a_kernel_is_compiled_and_an_abort_is_survived(tmp_path):
     assert status == "unsupported"
     assert no_report is None
     assert abort.startswith("LLVM ERROR: Cannot select")
+    # Of the kernels of one launcher, the one that was asked for.
+    assert of_dq[0]["BLOCK_M"] == backward.tiles_for(16, bfloat16, dropout=True).dq[0]
+    assert "mma.sync" in of_dq[1]

@@ -12,6 +12,7 @@ import torch
 from bench import traffic, traffic_target
 from bench.measure import Unmeasured
 from flashwalk.forward import Tile
+from flashwalk.ladder import RUNGS
 
 # NumPy warns of what Triton's interpreter does with numbers.
 pytestmark = pytest.mark.filterwarnings(
@@ -205,6 +206,16 @@ def test_without_a_profiler_it_is_unsupported(monkeypatch, tmp_path):
     assert traffic.measured(["naive"])["naive"] == Unmeasured(
         "unsupported", "Nsight Compute (ncu) is not installed"
     )
+
+
+def test_what_is_profiled_is_loaded_by_the_job_itself(monkeypatch, capsys):
+    loaded = []
+    monkeypatch.delenv("CODEWALK_ROWS", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(traffic, "import_module", loaded.append)
+    monkeypatch.setattr(traffic, "measured", lambda names: {})
+    traffic.main()
+    assert loaded == list(RUNGS.values())
 
 
 def test_the_newest_profiler_is_taken(monkeypatch, tmp_path):
