@@ -201,7 +201,7 @@ def groups() -> Iterator[Claim]:
         once = 2 * nheads_k * SEQLEN * HEAD_DIM * ELEMENT
         found = {
             "heads_a_group": NHEADS // nheads_k,
-            "gradients_mib": whole(once / MIB),
+            "grouped_mib": whole(once / MIB),
             "expanded_mib": whole(NHEADS // nheads_k * once / MIB),
         }
         case = {"nheads": NHEADS, "nheads_k": nheads_k}

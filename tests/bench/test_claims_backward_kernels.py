@@ -83,7 +83,7 @@ def test_sums_are_rounded_after_each_addition():
 
 def test_a_group_shares_its_gradients():
     found = values(kernels.groups(), nheads_k=8)
-    assert found["expanded_mib"] == found["heads_a_group"] * found["gradients_mib"]
+    assert found["expanded_mib"] == found["heads_a_group"] * found["grouped_mib"]
 
 
 def test_storing_takes_longer_up_to_the_head_dim_that_breaks_even():
