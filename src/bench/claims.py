@@ -16,6 +16,7 @@ def all_claims() -> Iterator[tuple[Columns, Columns]]:
         claims_backward,
         claims_backward_kernels,
         claims_backward_kernels_cost,
+        claims_backward_kernels_tiles,
         claims_causal,
         claims_compiled,
         claims_end,
@@ -56,6 +57,7 @@ def all_claims() -> Iterator[tuple[Columns, Columns]]:
     yield from claims_backward.backward_claims()
     yield from claims_backward_kernels.backward_kernel_claims()
     yield from claims_backward_kernels_cost.cost_claims()
+    yield from claims_backward_kernels_tiles.compiled_claims()
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from bench import claims_backward_kernels as kernels
 from bench import claims_backward_kernels_cost as cost
+from bench import claims_backward_kernels_tiles as tiles
 
 
 def values(claims, **case):
@@ -129,3 +130,26 @@ def test_the_blocks_are_the_kernel_s():
 
     ours = (cost.QUERIES, cost.KEYS, cost.TILE)
     assert ours == (problem.QUERIES.value, problem.KEYS.value, problem.TILE.value)
+
+
+LOG = """\
+ptxas info    : Compiling entry function '_attn_bwd_delta' for 'sm_90a'
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers
+ptxas info    : (C7512) Potential Performance Loss: products are serialized
+ptxas info    : Compiling entry function '_attn_bwd_dkdv' for 'sm_90a'
+    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers
+"""
+
+
+def test_the_report_is_of_the_large_kernel(monkeypatch):
+    monkeypatch.setattr(tiles, "compile_tile", lambda tile: LOG)
+    found = values(tiles.tiles(), block_m=64, block_n=128, num_warps=4)
+    assert found == {"held": 256, "registers": 255, "spills": 28, "codes": "C7512"}
+
+
+def test_the_tile_in_use_is_among_those_compiled(monkeypatch):
+    monkeypatch.setattr(tiles, "TILES", tiles.TILES[2:])
+    with pytest.raises(ValueError, match="the tile in use"):
+        next(tiles.tiles())
