@@ -18,6 +18,7 @@ from bench.claims_compiled import HostDriver, Warmup
 from bench.claims_process import claims_of, print_claims
 from bench.claims_tiles import WARP
 from bench.claims_walk import Claim, claim
+from bench.rows import Columns
 from flashwalk import backward, delta
 from flashwalk.forward import Tile
 
@@ -69,7 +70,7 @@ def tiles() -> Iterator[Claim]:
         said = of_dkdv(log)
         (registers,) = re.findall(r"Used (\d+) registers", said)
         spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
-        found = {
+        found: Columns = {
             "held": 2 * tile.block_n * HEAD_DIM // (tile.num_warps * WARP),
             "registers": int(registers),
             "spills": sum(map(int, spilled)),
