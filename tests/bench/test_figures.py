@@ -9,7 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.figures import FIGURES, backward_warps, drawing, faster_roles
+from bench.figures import (
+    FIGURES,
+    backward_bill,
+    backward_blocks,
+    backward_warps,
+    drawing,
+    faster_roles,
+)
 from bench.figures.__main__ import main
 from bench.figures.lazy_base import GROWTH, MAXIMA, bases
 from bench.figures.register_bars import USED
@@ -139,6 +146,38 @@ def test_swizzled_the_piece_is_in_every_column_once():
 def test_registers_that_change_hands_are_as_many_as_before():
     with pytest.raises(ValueError, match="504 registers became 512"):
         faster_roles.registers_moved(loader=32)
+
+
+def test_squares_of_the_bill_have_the_areas_of_the_bytes():
+    side = backward_bill.sides()
+    assert (side["P"] / side["Q"]) ** 2 == pytest.approx(64)
+    assert (side["P"] / side["lse"]) ** 2 == pytest.approx(4096)
+
+
+def test_three_matrices_are_alive_at_once_and_none_of_ours():
+    def most(rows):
+        matrices = [row[1:3] for row in rows if row[3] == 2]
+        return max(
+            (sum(a <= at < b for a, b in matrices) for at, _ in matrices), default=0
+        )
+
+    assert most(backward_bill.NAIVE) == 3
+    assert most(backward_bill.OURS) == 0
+
+
+def test_bars_of_the_row_weigh_what_they_should():
+    assert backward_blocks.answer(backward_blocks.alone()) == 1.0
+    row = backward_blocks.weights(backward_blocks.SCORES)
+    assert sum(row) == pytest.approx(1)
+    assert backward_blocks.answer(row) == pytest.approx(backward_blocks.share(10))
+    with pytest.raises(ValueError, match="no sign for a weight"):
+        backward_blocks._weight(0.3)
+
+
+def test_every_order_ends_with_all_four_blocks():
+    svg = ElementTree.fromstring(FIGURES["any-order"]())
+    kinds = Counter(b.get("class") for b in svg.iter(SVG + "rect"))
+    assert kinds == {"tile": 3 * 6, "full": 3}
 
 
 def test_both_walks_of_the_backward_have_every_block_that_is_seen():
