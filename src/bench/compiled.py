@@ -44,49 +44,44 @@ BLOCKS_N = (32, 64, 128)
 WARPS = (4, 8)
 STAGES = 2
 
-# The other parts: each kernel by the module that launches it, and whether it
-# knows a mask.
-BACKWARD = {
-    "_attn_bwd_delta": (backward, False),
-    "_attn_bwd_dkdv": (backward, True),
-    "_attn_bwd_dq": (backward, True),
-    "_attn_bwd": (hopper_backward, True),
-}
-DROPOUT = {
-    "_attn_fwd_dropout": dropout,
-    "_attn_bwd_dkdv": backward,
-    "_attn_bwd_dq": backward,
-}
+# The other parts: their launchers, as `flashwalk.explain` calls what they launch.
+BACKWARD = {"portable": backward, "hopper": hopper_backward}
+DROPOUT = {"dropout": dropout, "portable": backward}
 
 SIZE = 2  # bytes of an element
 GROUP_ROWS, GROUP_WARPS = 64, 4  # of a warpgroup that multiplies
 
 
 class Case(NamedTuple):
-    """A kernel, in one part of the job: "rungs", "tiles", "backward", "dropout".
+    """A launch, in one part of the job: "rungs", "tiles", "backward", "dropout".
 
-    rung: "" in the last two, where a kernel is called by its name.
+    rung: "" in the last two, where choice says whose kernels they are.
     """
 
     part: str
     rung: str
     launch: Launch
+    choice: str = ""
 
     @property
     def chip(self) -> Chip:
         return CHIPS[self.launch.target]
 
-    def columns(self, options: Options) -> Columns:
-        """The case of its row. options: what its launch passes on."""
-        name = {"rung": self.rung} if self.rung else {"kernel": self.launch.kernel}
+    def columns(self, outcome: Outcome) -> Columns:
+        """The case of a row: a rung with its tile, or a kernel by its name."""
+        if self.rung:
+            named: Columns = {"rung": self.rung}
+            tile: Columns = tile_columns(outcome.options)
+        else:
+            named, tile = {"choice": self.choice, "kernel": outcome.kernel}, {}
         return {
             "part": self.part,
-            **name,
+            **named,
             "target": self.launch.target,
             "head_dim": self.launch.head_dim,
             "dtype": "bf16",
             "causal": self.launch.causal,
-            **(tile_columns(options) if self.rung else {}),
+            **tile,
         }
 
 
@@ -118,19 +113,17 @@ def tile_cases() -> Iterator[Case]:
 
 
 def gradient_cases() -> Iterator[Case]:
-    """The kernels of the backward, each with its own tile; then those of dropout,
+    """The launches of the backward, each with its own tiles; then those of dropout,
     where one mask of the scores is enough."""
-    for (kernel, (module, masks)), head_dim in product(BACKWARD.items(), HEAD_DIMS):
+    for (choice, module), head_dim in product(BACKWARD.items(), HEAD_DIMS):
         if module is hopper_backward and head_dim not in hopper_backward.TILES:
             continue
-        for causal in (False, True) if masks else (False,):
-            launch = Launch(module.__name__, HOME, head_dim, causal, kernel=kernel)
-            yield Case("backward", "", launch)
-    for (kernel, module), head_dim in product(DROPOUT.items(), HEAD_DIMS):
-        launch = Launch(
-            module.__name__, HOME, head_dim, False, kernel=kernel, dropout=True
-        )
-        yield Case("dropout", "", launch)
+        for causal in (False, True):
+            launch = Launch(module.__name__, HOME, head_dim, causal)
+            yield Case("backward", "", launch, choice)
+    for (choice, module), head_dim in product(DROPOUT.items(), HEAD_DIMS):
+        launch = Launch(module.__name__, HOME, head_dim, False, dropout=True)
+        yield Case("dropout", "", launch, choice)
 
 
 # --- What a row says ---
@@ -217,9 +210,13 @@ def outcomes(cases: Sequence[Case]) -> Iterator[tuple[Case, Outcome]]:
     for case in cases:
         reason = hopeless(case)
         if reason:
-            yield case, Outcome(as_options(case.launch.tile), None, reason)
-        else:
-            yield case, next(compiled)
+            yield case, Outcome("", as_options(case.launch.tile), None, reason)
+            continue
+        found = next(compiled)
+        if case.rung and len(found) != 1:
+            raise ValueError(f"a rung is one kernel, {case.launch} has {len(found)}")
+        for outcome in found:
+            yield case, outcome
 
 
 def hopeless(case: Case) -> str:
@@ -243,7 +240,7 @@ def as_options(tile: Tile) -> Options:
 
 def write(rows: Rows, case: Case, outcome: Outcome) -> str:
     """Writes the row of a case; returns a line for someone who watches."""
-    columns, report = case.columns(outcome.options), outcome.report
+    columns, report = case.columns(outcome), outcome.report
     reason = misfit(report.shared_bytes, case.chip) if report else outcome.reason
     if report is None or reason:
         rows.unmeasured(columns, outcome.status, reason)
@@ -259,7 +256,8 @@ def main() -> None:
         for case, outcome in outcomes(cases):
             line = write(rows, case, outcome)
             seconds = time.monotonic() - start
-            print(f"{seconds:4.0f} s  {case.launch}: {line}", file=sys.stderr)
+            told = f"{case.launch} {outcome.kernel}: {line}"
+            print(f"{seconds:4.0f} s  {told}", file=sys.stderr)
 
 
 if __name__ == "__main__":

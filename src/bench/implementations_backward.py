@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import flashwalk
-from bench.accuracy import Inputs
+from bench.accuracy import Inputs, naive_attention
 from bench.cases import Case
 from bench.gradients import Gradients, leaves_of
 from bench.implementations import (
@@ -38,6 +38,15 @@ def ours(case: Case, inputs: Inputs, do: Tensor) -> Call:
 def portable(case: Case, inputs: Inputs, do: Tensor) -> Call:
     """Ours where equal gradients are asked for: the kernels for any GPU."""
     attention = partial(flashwalk.attention, causal=case.causal, deterministic=True)
+    return _backward_of(attention, inputs, do)
+
+
+def naive(case: Case, inputs: Inputs, do: Tensor) -> Call:
+    """The version that keeps the matrix of weights; without a mask."""
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return naive_attention(Inputs(q, k, v), case.softmax_scale, hidden=None)
+
     return _backward_of(attention, inputs, do)
 
 

@@ -13,8 +13,9 @@ import torch
 
 from bench import backward_speed, implementations_backward, job
 from bench.accuracy import WrongAnswer, causal_mask, make_inputs, naive_attention
-from bench.cases import SEEDS, Case
+from bench.cases import SEEDS, Case, forward_cases, other_cases
 from bench.gradients import GradientJudge, Gradients, differentiated, make_do
+from bench.implementations import RIVALS
 from bench.implementations_backward import BACKWARDS
 from bench.measure import Call, Machine, Unsupported
 from bench.rows import Rows
@@ -151,6 +152,27 @@ def test_the_backward_counts_five_products_where_the_forward_has_two():
 
 def test_all_are_there():
     assert list(BACKWARDS) == ["flashwalk", "portable", "fa2", "cudnn", "fa3", "fa4"]
+
+
+@pytest.mark.parametrize("option", [["--head-dim", "64"], ["--other"]])
+def test_on_sizes_that_nobody_tuned_on_there_are_ours_and_the_rivals(
+    monkeypatch, option
+):
+    measured = []
+
+    def run(rows, cases, measure_one, columns, machine):
+        measured.append((list(measure_one.keywords["backwards"]), cases))
+
+    monkeypatch.setattr("sys.argv", ["backward_speed", *option])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(backward_speed, "cuda_machine", lambda: MACHINE)
+    monkeypatch.setattr(job, "run", run)
+    backward_speed.main()
+    [(names, cases)] = measured
+    if option == ["--other"]:
+        assert (names, cases) == (["flashwalk", *RIVALS], other_cases())
+    else:
+        assert (names, cases) == (list(BACKWARDS), forward_cases(64))
 
 
 # --- How each is called ---

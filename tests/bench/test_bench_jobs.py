@@ -3,6 +3,7 @@
 import importlib.util
 import tomllib
 from dataclasses import fields
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,8 @@ from bench.measure import Timing
 from bench.training import PARTS
 from flashwalk.ladder import RUNGS
 
-TABLE = tomllib.loads(
-    (Path(__file__).parents[2] / "docs" / "jobs.toml").read_text(encoding="utf-8")
-)
+ROOT = Path(__file__).parents[2]
+TABLE = tomllib.loads((ROOT / "docs" / "jobs.toml").read_text(encoding="utf-8"))
 
 
 def columns_written():
@@ -63,6 +63,34 @@ def test_every_job_can_be_found_and_has_a_title(name):
     assert job["needs"] in ("cpu", "cuda", "sm_90")
     assert job["command"][:2] == ["python", "-m"]
     assert importlib.util.find_spec(job["command"][2])
+
+
+def runs(command, path):
+    """Whether pytest, called so, reaches a test file."""
+    ignored = [word for word in command if word.startswith("--ignore")]
+    for word in ignored:
+        option, _, pattern = word.partition("=")
+        if path == pattern or (option == "--ignore-glob" and fnmatch(path, pattern)):
+            return False
+    return path in command or str(Path(path).parent) in command
+
+
+def test_each_file_of_the_kernels_tests_is_run_on_a_gpu_by_its_jobs():
+    commands = {
+        name: job["command"]
+        for name, job in TABLE["jobs"].items()
+        if name[:5] == "tests"
+    }
+    for path in (ROOT / "tests" / "flashwalk").glob("test_*.py"):
+        found = [
+            x for x in commands if runs(commands[x], f"tests/flashwalk/{path.name}")
+        ]
+        if path.name.endswith("compile.py"):
+            assert found == []  # it needs no GPU
+        elif path.name == "test_ladder.py":
+            assert all(name.startswith("tests-rung") for name in found)
+        else:
+            assert len(found) == 1, path.name
 
 
 def test_every_rung_and_rival_has_words():

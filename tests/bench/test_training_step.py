@@ -91,20 +91,16 @@ def test_the_attention_is_between_the_projections(training):
         torch.testing.assert_close(found[1, :, 5], piece)
 
 
-def test_weights_are_kept_once_in_the_dtype_of_q(training, naive):
-    dtypes = []
-    softmax = torch.softmax
+def test_the_naive_weights_are_kept_once_without_autocast(training, naive, monkeypatch):
+    seen = []
 
-    def spy(scores, dim):
-        dtypes.append(scores.dtype)
-        out = softmax(scores, dim=dim)
-        dtypes.append(out.dtype)
-        return out
+    def spy(inputs, softmax_scale, hidden):
+        seen.append((inputs.q.dtype, torch.is_autocast_enabled("cpu")))
+        return inputs.v
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch, "softmax", spy)
-        training.differentiate(naive, silent)
-    assert set(dtypes) == {torch.float16}
+    monkeypatch.setattr(training_step, "naive_attention", spy)
+    training.differentiate(naive, silent)
+    assert seen == [(torch.float16, False)]
 
 
 # --- Judged and timed ---
