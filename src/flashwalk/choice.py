@@ -212,7 +212,7 @@ def _launch_hopper_backward(
     causal: bool,
     softmax_scale: float,
 ) -> None:
-    """Gives the kernel what it takes: a do for the TMA, contiguous gradients."""
+    """Gives the kernel what it takes: a do for the TMA, and all three gradients."""
     hopper = _hopper("backward")
     assert not isinstance(hopper, str)
     if do.stride(-1) != 1 or hopper.host.refusal(do, do, do, softmax_scale):
@@ -220,10 +220,12 @@ def _launch_hopper_backward(
     if dlse is not None:
         # The lse of a row that sees no key depends on nothing.
         dlse = dlse.masked_fill(lse == -math.inf, 0.0).contiguous()
+    # dk and dv may lie as k and v do, which the TMA can read; dq may not.
     gradients = [
-        x if x is not None and x.is_contiguous() else like.new_empty(like.shape)
+        x if x is not None and (x.is_contiguous() or like is not q)
+        else torch.empty_like(like, memory_format=torch.contiguous_format)
         for x, like in zip(wanted, (q, k, v), strict=True)
-    ]
+    ]  # fmt: skip
     hopper.launch(
         q, k, v, out, lse, do, dlse, *gradients,
         causal=causal, softmax_scale=softmax_scale,

@@ -1,4 +1,4 @@
-"""Compiles the backward's kernels for sm_90 with no GPU; prints JSON.
+"""Compiles the kernels of backward and dropout for sm_90 with no GPU; prints JSON.
 
     python compile_backward.py KERNEL...
 
@@ -31,13 +31,16 @@ from compile_sm90 import (
     prepare_worker,
 )
 
-from flashwalk import backward, delta
+from flashwalk import backward, delta, dropout
 
-# Where each kernel is a name; the first one knows no mask.
+# Where each kernel is a name; a seed makes another kernel of the backward's two.
 KERNELS: dict[str, tuple[ModuleType, str]] = {
     "delta": (delta, "_attn_bwd_delta"),
     "dkdv": (backward, "_attn_bwd_dkdv"),
     "dq": (backward, "_attn_bwd_dq"),
+    "forward-dropout": (dropout, "_attn_fwd_dropout"),
+    "dkdv-dropout": (backward, "_attn_bwd_dkdv"),
+    "dq-dropout": (backward, "_attn_bwd_dq"),
 }
 KNOWS_NO_MASK = ("delta",)
 
@@ -62,30 +65,40 @@ class Skipped:
 @contextlib.contextmanager
 def standing_in(name: str):
     """One kernel's Warmup, in its place; the others are skipped."""
-    kernels = {key: getattr(module, of) for key, (module, of) in KERNELS.items()}
-    warmup = Warmup(kernels[name])
+    places = set(KERNELS.values())
+    kernels = {place: getattr(*place) for place in places}
+    warmup = Warmup(kernels[KERNELS[name]])
     try:
-        for key, (module, of) in KERNELS.items():
-            setattr(module, of, warmup if key == name else Skipped())
+        for place in places:
+            setattr(*place, warmup if place == KERNELS[name] else Skipped())
         yield warmup
     finally:
-        for key, (module, of) in KERNELS.items():
-            setattr(module, of, kernels[key])
+        for place, kernel in kernels.items():
+            setattr(*place, kernel)
+
+
+def launch(case: Case) -> None:
+    """Launches the forward with dropout, or the backward, on the case's tensors."""
+    q = make_tensor(case, nheads=16, seqlen=4096)
+    k, v = (make_tensor(case, nheads=4, seqlen=2048) for _ in "kv")
+    lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="meta")
+    how = {"causal": case.causal, "softmax_scale": 0.125}
+    if "dropout" in case.kernel:
+        how["seed"] = torch.empty(1, dtype=torch.int64, device="meta")
+        how["dropout_p"] = 0.25
+    if "forward" in case.kernel:
+        out = torch.empty(q.shape, dtype=q.dtype, device="meta")
+        dropout.launch(q, k, v, out, lse, **how)
+    else:
+        # Gradients lie as their tensors do, and out as do: no more variants.
+        backward.launch(q, k, v, q, lse, q, lse, q, k, v, **how)
 
 
 def compile_case(case: Case) -> dict:
     """Compiles one case; returns it with the registers, spills and warnings."""
-    q = make_tensor(case, nheads=16, seqlen=4096)
-    k, v = (make_tensor(case, nheads=4, seqlen=2048) for _ in "kv")
-    lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="meta")
     log = io.StringIO()
-    # Gradients lie as their tensors do, and out as do: no more variants.
     with standing_in(case.kernel) as warmup, contextlib.redirect_stdout(log):
-        backward.launch(
-            *(q, k, v, q, lse, q, lse, q, k, v),
-            causal=case.causal,
-            softmax_scale=0.125,
-        )
+        launch(case)
     text = log.getvalue()
     return case._asdict() | {
         "registers": number(r"Used (\d+) registers", text),
@@ -98,18 +111,29 @@ def compile_case(case: Case) -> dict:
     }
 
 
-def cases_of(kernel: str) -> list[Case]:
-    """Every case in use of one kernel.
+def layouts_of(kernel: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The layouts to compile a kernel for: all cases, and the largest of them."""
+    if "dropout" in kernel:  # one table of tiles for whatever layout
+        return ("aligned",), ("padded", "far-ragged")
+    if kernel in KNOWS_NO_MASK:
+        return LAYOUTS[:2], ()
+    return LAYOUTS[:2], ("padded", "far", "far-ragged")
 
-    bf16 has fp16's tiles and instructions, and small head dims share a tile with
-    64: the two main layouts are enough for them.
+
+def cases_of(kernel: str) -> list[Case]:
+    """The cases of one kernel that differ enough: compiling takes time.
+
+    bf16 has fp16's tiles and instructions, and small head dims share a tile.
     """
     causal = (False,) if kernel in KNOWS_NO_MASK else (False, True)
     cases = [Case(kernel, *c) for c in product(DTYPES, HEAD_DIMS, causal, LAYOUTS)]
+    main, more = layouts_of(kernel)
     return [
         c
         for c in cases
-        if c.layout in LAYOUTS[:2] or (c.dtype != "bf16" and c.head_dim >= 64)
+        if c.layout == "aligned"
+        or (c.layout in main and c.dtype != "bf16")
+        or (c.layout in more and c.dtype != "bf16" and c.causal and c.head_dim >= 128)
     ]
 
 

@@ -116,10 +116,11 @@ def test_dtypes_refused(asked, kernel, reference, device):
             function(x, x, x)
 
 
-def test_return_lse_is_a_flag(device):
+@pytest.mark.parametrize("name", ["return_lse", "deterministic"])
+def test_flags(device, name):
     x = tensor(device)
-    with pytest.raises(ValueError, match="return_lse must be True or False, got 'no'"):
-        attention(x, x, x, return_lse="no")
+    with pytest.raises(ValueError, match=f"{name} must be True or False, got 'no'"):
+        attention(x, x, x, **{name: "no"})
 
 
 @pytest.mark.parametrize("name", "qkv")

@@ -6,6 +6,7 @@ import torch
 from accuracy import largest
 from gradients import Gradients, exact_gradients, judge, with_gradient
 from problems import random_problem
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
@@ -23,9 +24,13 @@ def leaves_of(case, needed="qkv"):
 
 
 def small(device, dtype, **how):
-    """Two query heads on one key head, a few more keys than queries."""
-    heads = {"nheads": 2, "nheads_k": 1}
-    p = random_problem(device, dtype, **heads, seqlen_q=19, seqlen_k=23, **(HOW | how))
+    """Two query heads on one key head, a few more keys than queries.
+
+    So few keys are one tile in any backward, which adds to dq once: even where
+    sums may have any order the gradients are bitwise equal.
+    """
+    sizes = {"nheads": 2, "nheads_k": 1, "seqlen_q": 19, "seqlen_k": 23}
+    p = random_problem(device, dtype, **(sizes | HOW | how))
     return with_gradient(p, dlse=True)
 
 
@@ -153,16 +158,26 @@ def test_what_is_kept_for_the_backward(dtype, device):
 
 
 @CAUSAL
-def test_runs_are_bitwise_equal(dtype, device, causal):
-    """Also with PyTorch told to refuse, and to fill what is not yet written."""
-    case = small(device, dtype, causal=causal)
-    first = differentiate(attention, case, leaves_of(case), causal=causal)
+def test_deterministic_gradients(dtype, device, causal):
+    """Bitwise equal, by the argument and by PyTorch's own switch.
+
+    On a GPU thousands of programs come in whatever order. The switch makes
+    PyTorch refuse, and fill what is not yet written.
+    """
+    sizes = {"seqlen_q": 19, "seqlen_k": 23}
+    if ON_GPU:
+        sizes = {"nheads": 8, "seqlen_q": 1500, "seqlen_k": 1700, "head_dim": 64}
+    case = small(device, dtype, causal=causal, **sizes)
+    leaves = leaves_of(case)
+    how = {"causal": causal, "deterministic": True}
+    first, *others = (differentiate(attention, case, leaves, **how) for _ in range(3))
     torch.use_deterministic_algorithms(True)
     try:
-        second = differentiate(attention, case, leaves_of(case), causal=causal)
+        others.append(differentiate(attention, case, leaves, causal=causal))
     finally:
         torch.use_deterministic_algorithms(False)
-    assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    for found in others:
+        assert all(torch.equal(x, y) for x, y in zip(first, found, strict=True))
 
 
 def test_second_derivatives_are_refused(device):
@@ -258,6 +273,23 @@ def test_backward_operator(device, needs):
         found = operator(*arguments)
         asked = (needs[0], needs[1], needs[1])
         assert [x.numel() > 0 for x in found] == list(asked)
+
+
+def test_the_compiler_knows_how_gradients_lie(device):
+    """Fake tensors say it of transposed, padded, expanded, overlapping inputs."""
+    x = torch.rand(2, 3, 8, 16, device=device)
+    transposed = x.transpose(1, 2).contiguous().transpose(1, 2)
+    padded = torch.rand(2, 3, 8, 17, device=device)[..., :-1]
+    window = torch.rand(23, device=device).unfold(0, 16, 1).expand_as(x)
+    lse = torch.ones(2, 3, 8, device=device)
+    operator = torch.ops.flashwalk.attention_backward.default
+    how = (None, False, 0.3, None, 0.0, False, True, True)
+    for qkv in ((transposed, padded, x[:1].expand_as(x)), (window, transposed, x)):
+        tensors = (*qkv, x, lse, x)
+        with FakeTensorMode() as mode:
+            fakes = operator(*map(mode.from_tensor, tensors), *how)
+        real = operator(*tensors, *how)
+        assert [y.stride() for y in fakes] == [y.stride() for y in real]
 
 
 # PyTorch's own, while it imports its compiler.
