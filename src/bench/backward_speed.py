@@ -19,6 +19,7 @@ from bench import job
 from bench.accuracy import make_inputs
 from bench.cases import NHEADS, Case, forward_cases, other_cases
 from bench.gradients import GradientJudge, make_do
+from bench.implementations import RIVALS
 from bench.implementations_backward import BACKWARDS, Backward
 from bench.measure import Contender, Machine, cuda_machine, measure
 from bench.rows import Columns, Rows
@@ -34,8 +35,12 @@ def main() -> None:
         raise SystemExit("bench.backward_speed needs a CUDA device")
     machine = cuda_machine()
     cases = other_cases() if chosen.other else forward_cases(chosen.head_dim)
+    names = ("flashwalk", *RIVALS) if chosen.other else tuple(BACKWARDS)
     measure_one = partial(
-        measure_case, backwards=BACKWARDS, machine=machine, device="cuda"
+        measure_case,
+        backwards={name: BACKWARDS[name] for name in names},
+        machine=machine,
+        device="cuda",
     )
     with Rows.open() as rows:
         job.run(rows, cases, measure_one, columns, machine)

@@ -5,7 +5,8 @@
 No GPU is needed. The first part compiles every rung with the tile that it uses,
 for the GPU that it is written for and for others. The second gives one kernel
 tile after tile: as a tile grows, each byte of K and V that is read serves more
-queries, until the tile no longer fits into the registers, and spills.
+queries, until the tile no longer fits into the registers, and spills. The third
+and the fourth are the kernels of the backward and of dropout, for Hopper.
 """
 
 import sys
@@ -27,8 +28,9 @@ from bench.occupancy import (
     by_threads,
 )
 from bench.rows import Columns, Rows
-from flashwalk import ladder
+from flashwalk import backward, dropout, ladder
 from flashwalk.forward import Tile
+from flashwalk.hopper import backward as hopper_backward
 
 HEAD_DIMS = (64, 128, 256)
 ONE_HEAD_DIM = 128
@@ -42,31 +44,44 @@ BLOCKS_N = (32, 64, 128)
 WARPS = (4, 8)
 STAGES = 2
 
+# The other parts: their launchers, as `flashwalk.explain` calls what they launch.
+BACKWARD = {"portable": backward, "hopper": hopper_backward}
+DROPOUT = {"dropout": dropout, "portable": backward}
+
 SIZE = 2  # bytes of an element
 GROUP_ROWS, GROUP_WARPS = 64, 4  # of a warpgroup that multiplies
 
 
 class Case(NamedTuple):
-    """A kernel, in one part of the job: "rungs" or "tiles"."""
+    """A launch, in one part of the job: "rungs", "tiles", "backward", "dropout".
+
+    rung: "" in the last two, where choice says whose kernels they are.
+    """
 
     part: str
     rung: str
     launch: Launch
+    choice: str = ""
 
     @property
     def chip(self) -> Chip:
         return CHIPS[self.launch.target]
 
-    def columns(self, options: Options) -> Columns:
-        """The case of its row. options: what its launch passes on."""
+    def columns(self, outcome: Outcome) -> Columns:
+        """The case of a row: a rung with its tile, or a kernel by its name."""
+        if self.rung:
+            named: Columns = {"rung": self.rung}
+            tile: Columns = tile_columns(outcome.options)
+        else:
+            named, tile = {"choice": self.choice, "kernel": outcome.kernel}, {}
         return {
             "part": self.part,
-            "rung": self.rung,
+            **named,
             "target": self.launch.target,
             "head_dim": self.launch.head_dim,
             "dtype": "bf16",
             "causal": self.launch.causal,
-            **tile_columns(options),
+            **tile,
         }
 
 
@@ -97,19 +112,32 @@ def tile_cases() -> Iterator[Case]:
         yield Case("tiles", SWEPT, launch)
 
 
+def gradient_cases() -> Iterator[Case]:
+    """The launches of the backward, each with its own tiles; then those of dropout,
+    where one mask of the scores is enough."""
+    for (choice, module), head_dim in product(BACKWARD.items(), HEAD_DIMS):
+        if module is hopper_backward and head_dim not in hopper_backward.TILES:
+            continue
+        for causal in (False, True):
+            launch = Launch(module.__name__, HOME, head_dim, causal)
+            yield Case("backward", "", launch, choice)
+    for (choice, module), head_dim in product(DROPOUT.items(), HEAD_DIMS):
+        launch = Launch(module.__name__, HOME, head_dim, False, dropout=True)
+        yield Case("dropout", "", launch, choice)
+
+
 # --- What a row says ---
 
 
 def tile_columns(options: Options) -> dict[str, int]:
     """The tile, from what a kernel is given: of Gluon's roles one only loads."""
     groups = options.get("GROUPS")
+    rows, warps = options.get("BLOCK_M"), options["num_warps"]
     if groups:
         rows, warps = groups * GROUP_ROWS, (groups + 1) * GROUP_WARPS
-    else:
-        rows, warps = options["BLOCK_M"], options["num_warps"]
     found = {
         "block_m": rows,
-        "block_n": options["BLOCK_N"],
+        "block_n": options.get("BLOCK_N"),
         "num_warps": warps,
         "num_stages": options.get("STAGES") or options.get("num_stages"),
         "registers_asked": options.get("REGISTERS") or options.get("maxnreg"),
@@ -120,8 +148,20 @@ def tile_columns(options: Options) -> dict[str, int]:
 def values(case: Case, options: Options, report: Report) -> Columns:
     """What the report says, and what follows from it for an SM."""
     tile = tile_columns(options)
+    if not case.rung:
+        # How many warps its roles have, a kernel says only when it is compiled.
+        return {**tile, "num_warps": report.threads // WARP, **facts(case, report)}
     if tile["num_warps"] * WARP != report.threads:
         raise ValueError(f"{tile} expected, compiled for {report.threads} threads")
+    return {
+        **facts(case, report),
+        "reuse": reuse(tile["block_m"], tile["block_n"], case.launch.head_dim),
+        "acc_kib": tile["block_m"] * case.launch.head_dim * 4 / 1024,
+    }
+
+
+def facts(case: Case, report: Report) -> dict[str, int | float | str]:
+    """What does not depend on how a kernel cuts its work."""
     fits = {
         "by_registers": by_registers(report.registers, report.threads),
         "by_shared": by_shared(case.chip, report.shared_bytes),
@@ -140,8 +180,6 @@ def values(case: Case, options: Options, report: Report) -> Columns:
         "threads": report.threads,
         "ctas_per_sm": min(fits.values()),
         **fits,
-        "reuse": reuse(tile["block_m"], tile["block_n"], case.launch.head_dim),
-        "acc_kib": tile["block_m"] * case.launch.head_dim * 4 / 1024,
         "matmul": report.matmul or "none",
         "matmuls": report.matmuls,
     }
@@ -172,9 +210,13 @@ def outcomes(cases: Sequence[Case]) -> Iterator[tuple[Case, Outcome]]:
     for case in cases:
         reason = hopeless(case)
         if reason:
-            yield case, Outcome(as_options(case.launch.tile), None, reason)
-        else:
-            yield case, next(compiled)
+            yield case, Outcome("", as_options(case.launch.tile), None, reason)
+            continue
+        found = next(compiled)
+        if case.rung and len(found) != 1:
+            raise ValueError(f"a rung is one kernel, {case.launch} has {len(found)}")
+        for outcome in found:
+            yield case, outcome
 
 
 def hopeless(case: Case) -> str:
@@ -198,7 +240,7 @@ def as_options(tile: Tile) -> Options:
 
 def write(rows: Rows, case: Case, outcome: Outcome) -> str:
     """Writes the row of a case; returns a line for someone who watches."""
-    columns, report = case.columns(outcome.options), outcome.report
+    columns, report = case.columns(outcome), outcome.report
     reason = misfit(report.shared_bytes, case.chip) if report else outcome.reason
     if report is None or reason:
         rows.unmeasured(columns, outcome.status, reason)
@@ -210,10 +252,12 @@ def write(rows: Rows, case: Case, outcome: Outcome) -> str:
 def main() -> None:
     start = time.monotonic()
     with Rows.open() as rows:
-        for case, outcome in outcomes([*rung_cases(), *tile_cases()]):
+        cases = [*rung_cases(), *tile_cases(), *gradient_cases()]
+        for case, outcome in outcomes(cases):
             line = write(rows, case, outcome)
             seconds = time.monotonic() - start
-            print(f"{seconds:4.0f} s  {case.launch}: {line}", file=sys.stderr)
+            told = f"{case.launch} {outcome.kernel}: {line}"
+            print(f"{seconds:4.0f} s  {told}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ process that it runs in.
 """
 
 import contextlib
+import inspect
 import io
 import json
 import multiprocessing
@@ -16,7 +17,7 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +33,7 @@ from bench.occupancy import WARP
 
 # Each compiles one kernel at a time, in a few hundred MiB.
 WORKERS = min(8, max(2, len(os.sched_getaffinity(0))))
-LIMIT_SECONDS = 100  # for one kernel
+LIMIT_SECONDS = 100  # for one launch
 MULTIPROCESSORS = 132  # of the GPU that is not there: the size of a grid, no more
 
 # The constants and the options of a kernel that its launcher passes: the numbers.
@@ -44,9 +45,9 @@ _MATMULS = ("tcgen05.mma", "wgmma.mma_async", "mma.sync")
 _REASONS = re.compile(
     r"^.*(?:LLVM ERROR|ptxas fatal|\berror\s*:|Assertion).*$", re.MULTILINE
 )
-# How a process ends: well, when the compiler has raised, when it has aborted.
+# How a process ends when the compiler has raised, and when it has aborted.
 _REFUSED = 3
-_ENDS = (0, _REFUSED, -signal.SIGABRT, -signal.SIGSEGV)
+_REFUSALS = (_REFUSED, -signal.SIGABRT, -signal.SIGSEGV)
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 
@@ -54,7 +55,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 class Launch(NamedTuple):
     """What to compile: the `launch` of a module, on bf16, for a target ("sm_90").
 
-    tile: of the module's own kind; None for the one that it chooses.
+    tile: of the module's own kind; None for the one that it chooses. dropout: with
+    a seed.
     """
 
     module: str
@@ -62,6 +64,7 @@ class Launch(NamedTuple):
     head_dim: int
     causal: bool
     tile: Any = None
+    dropout: bool = False
 
 
 class Report(NamedTuple):
@@ -76,7 +79,7 @@ class Report(NamedTuple):
     registers: int
     spill_stores: int
     spill_loads: int
-    warnings: tuple[str, ...]
+    warnings: Sequence[str]
     shared_bytes: int
     threads: int
     tensor_columns: int
@@ -85,8 +88,9 @@ class Report(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a launch passes on, and the report, or why there is none."""
+    """A kernel, what its launch passes on, and the report, or why there is none."""
 
+    kernel: str
     options: Options
     report: Report | None
     reason: str = ""
@@ -109,9 +113,10 @@ class HostDriver:
         return 0
 
 
-def compile_all(launches: Iterable[Launch]) -> Iterator[Outcome]:
-    """Compiles launches, a few at a time; their outcomes come in their order.
+def compile_all(launches: Iterable[Launch]) -> Iterator[list[Outcome]]:
+    """Compiles launches, a few at a time; what came of each comes in their order.
 
+    A launch can have several kernels. At the first that does not compile it ends.
     Raises RuntimeError where it is not the compiler that fails.
     """
     if os.environ.get("TRITON_INTERPRET"):
@@ -124,7 +129,7 @@ def compile_all(launches: Iterable[Launch]) -> Iterator[Outcome]:
         yield from pool.map(lambda launch: _compile_apart(launch, name), launches)
 
 
-def _compile_apart(launch: Launch, above: str) -> Outcome:
+def _compile_apart(launch: Launch, above: str) -> list[Outcome]:
     folder = Path(tempfile.mkdtemp(dir=above))
     process = _CONTEXT.Process(target=_compile, args=(launch, folder))
     process.start()
@@ -135,22 +140,35 @@ def _compile_apart(launch: Launch, above: str) -> Outcome:
         process.join()
     status = process.exitcode or 0
     errors = (folder / "errors").read_text(encoding="utf-8", errors="replace")
-    begun = (folder / "options.json").is_file()
-    if not begun or not (late or status in _ENDS):
+    begun, reports = _read(folder / _BEGUN), _read(folder / _REPORTS)
+    unfinished = begun[len(reports) :]
+    refused = unfinished and (late or status in _REFUSALS)
+    if not (refused or (begun and not unfinished and status == 0 and not late)):
         raise RuntimeError(f"{launch} ended with status {status}: {errors}")
-    options = _read(folder / "options.json")
-    if late:
-        return Outcome(options, None, f"not compiled in {LIMIT_SECONDS} s", "failed")
-    if status:
-        return Outcome(options, None, one_reason(errors) or f"ended with {status}")
-    report = _read(folder / "report.json")
-    report["warnings"] = tuple(report["warnings"])
-    return Outcome(options, Report(**report))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found = [
+        Outcome(kernel, options, Report(**report))
+        for (kernel, options), report in zip(begun, reports, strict=False)
+    ]
+    for kernel, options in unfinished:
+        if late:
+            why = f"not compiled in {LIMIT_SECONDS} s"
+            found.append(Outcome(kernel, options, None, why, "failed"))
+        else:
+            why = one_reason(errors) or f"ended with {status}"
+            found.append(Outcome(kernel, options, None, why))
     return found
+
+
+def _read(path: Path) -> list[Any]:
+    """What `_note` has written so far."""
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _note(path: Path, entry: object) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
 
 
 def one_reason(errors: str) -> str:
@@ -163,19 +181,26 @@ def one_reason(errors: str) -> str:
 # --- In a process of its own ---
 
 
+# A line a kernel: its name and what its launch passes on; its report.
+_BEGUN, _REPORTS = "begun", "reports"
+
+
 def _compile(launch: Launch, folder: Path) -> None:
-    """Leaves what the launch passes on, the report, and the errors in `folder`."""
+    """Leaves the kernels begun, their reports, and the errors in `folder`."""
     _redirect_errors(folder)
     _prepare_triton(launch.target, folder)
-    kernels, log = [], io.StringIO()
+    log = io.StringIO()
     run = JITFunction.run
 
     def compile_only(
         kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any
     ) -> None:
         plain = {k: v for k, v in options.items() if isinstance(v, int)}
-        (folder / "options.json").write_text(json.dumps(plain), encoding="utf-8")
-        kernels.append(run(kernel, *args, grid=grid, warmup=True, **options))
+        _note(folder / _BEGUN, (kernel.fn.__name__, plain))
+        log.seek(0)
+        log.truncate()
+        compiled = run(kernel, *args, grid=grid, warmup=True, **options)
+        _note(folder / _REPORTS, read_report(compiled, log.getvalue())._asdict())
 
     JITFunction.run = compile_only
     try:
@@ -185,10 +210,6 @@ def _compile(launch: Launch, folder: Path) -> None:
         # What ptxas says of an error is in what Triton prints.
         print(log.getvalue(), f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(_REFUSED)
-    (kernel,) = kernels  # one a launch
-    report = read_report(kernel, log.getvalue())
-    text = json.dumps(report._asdict())
-    (folder / "report.json").write_text(text, encoding="utf-8")
 
 
 def _redirect_errors(folder: Path) -> None:
@@ -215,14 +236,24 @@ def _prepare_triton(target: str, folder: Path) -> None:
 
 def _call(launch: Launch) -> None:
     """Calls the launcher; the tensors are such that every rung takes them."""
-    q, k, v, out = (
-        torch.empty(2, 16, 4096, launch.head_dim, dtype=torch.bfloat16, device="meta")
-        for _ in range(4)
-    )
-    lse = torch.empty(q.shape[:-1], device="meta")
-    import_module(launch.module).launch(
-        q, k, v, out, lse, causal=launch.causal, softmax_scale=0.125, tile=launch.tile
-    )
+    size = (2, 16, 4096, launch.head_dim)
+    given: dict[str, Any] = {
+        name: torch.empty(size, dtype=torch.bfloat16, device="meta")
+        for name in ("q", "k", "v", "out", "do", "dq", "dk", "dv")
+    }
+    given |= {
+        "lse": torch.empty(size[:-1], device="meta"),
+        "dlse": None,
+        "causal": launch.causal,
+        "softmax_scale": 0.125,
+        "tile": launch.tile,
+    }
+    if launch.dropout:
+        seed = torch.empty(1, dtype=torch.int64, device="meta")
+        given |= {"seed": seed, "dropout_p": 0.125}
+    launcher = import_module(launch.module).launch
+    taken = inspect.signature(launcher).parameters
+    launcher(**{name: x for name, x in given.items() if name in taken})
 
 
 def read_report(kernel: Any, log: str) -> Report:

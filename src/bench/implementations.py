@@ -146,18 +146,13 @@ def _flex_causal(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Ten
 
 
 def fa3(case: Case, inputs: Inputs) -> Call:
-    return _seqlen_first(fa3_function(case), case, inputs)
-
-
-def fa3_function(case: Case) -> Callable[..., Any]:
     try:
         from flash_attn_interface import flash_attn_func
     except (ImportError, OSError) as error:
         raise Unsupported(f"FlashAttention-3 cannot be imported: {error}") from None
     if case.head_dim not in (64, 128, 256):
         raise Unsupported("this build has kernels for head dims 64, 128 and 256")
-    attention: Callable[..., Any] = flash_attn_func
-    return attention
+    return _seqlen_first(flash_attn_func, case, inputs)
 
 
 def fa4(case: Case, inputs: Inputs) -> Call:

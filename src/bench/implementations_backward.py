@@ -14,11 +14,10 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import flashwalk
-from bench.accuracy import Inputs
+from bench.accuracy import Inputs, naive_attention
 from bench.cases import Case
 from bench.gradients import Gradients, leaves_of
 from bench.implementations import (
-    fa3_function,
     fa4_function,
     first,
     refusals_of,
@@ -42,6 +41,15 @@ def portable(case: Case, inputs: Inputs, do: Tensor) -> Call:
     return _backward_of(attention, inputs, do)
 
 
+def naive(case: Case, inputs: Inputs, do: Tensor) -> Call:
+    """The version that keeps the matrix of weights; without a mask."""
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return naive_attention(Inputs(q, k, v), case.softmax_scale, hidden=None)
+
+    return _backward_of(attention, inputs, do)
+
+
 def fa2(case: Case, inputs: Inputs, do: Tensor) -> Call:
     """FlashAttention-2, as PyTorch ships it."""
     return _sdpa(SDPBackend.FLASH_ATTENTION, case, inputs, do)
@@ -58,7 +66,7 @@ def _sdpa(backend: SDPBackend, case: Case, inputs: Inputs, do: Tensor) -> Call:
 
 
 def fa3(case: Case, inputs: Inputs, do: Tensor) -> Call:
-    return _seqlen_first(fa3_function(case), case, inputs, do)
+    raise Unsupported("this build has a forward only")
 
 
 def fa4(case: Case, inputs: Inputs, do: Tensor) -> Call:

@@ -1,11 +1,12 @@
-"""The job traffic: the bytes that one call moves through device memory.
+"""The jobs traffic and backward-traffic: the bytes of a call through device memory.
 
     python -m bench.traffic
+    python -m bench.traffic --backward
 
 Nsight Compute reads the memory controllers' counters while a child process,
 bench.traffic_target, makes one call of the naive version, and another one call of
-each rung of the ladder; and what the tensor cores did, as a share of their peak in
-the same time. How it is asked to:
+each rung of the ladder, or of each of our backwards; and what the tensor cores did,
+as a share of their peak in the same time. How it is asked to:
 
 - `--cache-control none`. By default it empties the caches before each kernel.
   For one kernel that is a fair start, but among several it hides what really
@@ -21,6 +22,7 @@ the same time. How it is asked to:
   ours alone.
 """
 
+import argparse
 import csv
 import glob
 import re
@@ -38,7 +40,7 @@ import torch
 from bench.cases import Case
 from bench.measure import Unmeasured, Values
 from bench.rows import Columns, Rows
-from bench.traffic_target import CASE, SWEEP_KERNEL
+from bench.traffic_target import BACKWARDS, CASE, SWEEP_KERNEL
 from flashwalk.forward import Tile, tile_for
 from flashwalk.ladder import RUNGS
 
@@ -73,28 +75,41 @@ class NoCounters(Exception):
     """This machine has no profiler, or lets no one read its counters."""
 
 
+# What runs under the profiler is not seen to load these: the job itself does.
+LOADED = {
+    "forward": tuple(RUNGS.values()),
+    "backward": ("flashwalk.backward", "flashwalk.hopper.backward"),
+}
+OURS = {
+    "forward": tuple(RUNGS),
+    "backward": tuple(name for name in BACKWARDS if name != "naive"),
+}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backward", action="store_true")
+    mode = "backward" if parser.parse_args().backward else "forward"
     if not torch.cuda.is_available():
         raise SystemExit("bench.traffic needs a CUDA device")
-    # What runs under the profiler is not seen to load them: this process is.
-    for module in RUNGS.values():
+    for module in LOADED[mode]:
         import_module(module)
     with Rows.open() as rows:
-        for names in (("naive",), tuple(RUNGS)):
-            for name, outcome in measured(names).items():
+        for names in (("naive",), OURS[mode]):
+            for name, outcome in measured(mode, names).items():
                 print(name, outcome, file=sys.stderr)
                 if isinstance(outcome, Unmeasured):
-                    rows.unmeasured(columns(name), *outcome)
+                    rows.unmeasured(columns(mode, name), *outcome)
                 else:
-                    rows.measured(columns(name), outcome)
+                    rows.measured(columns(mode, name), outcome)
 
 
-def measured(names: Sequence[str]) -> dict[str, Values | Unmeasured]:
+def measured(mode: str, names: Sequence[str]) -> dict[str, Values | Unmeasured]:
     """What one run of the profiler found of each of these, or why it did not."""
     try:
-        calls = by_call(read_report(profile(find_ncu(), names)), len(names))
+        calls = by_call(read_report(profile(find_ncu(), mode, names)), len(names))
         return {
-            name: {**moved(kernels), **derived(name, CASE)}
+            name: values(mode, name, kernels)
             for name, kernels in zip(names, calls, strict=True)
         }
     except NoCounters as error:
@@ -106,9 +121,17 @@ def measured(names: Sequence[str]) -> dict[str, Values | Unmeasured]:
     return dict.fromkeys(names, why)
 
 
-def columns(name: str) -> Columns:
+def values(mode: str, name: str, kernels: Sequence[Kernel]) -> Values:
+    if mode == "backward":
+        return moved(kernels, backward_floor_bytes(CASE))
+    return {**moved(kernels, floor_bytes(CASE)), **derived(name, CASE)}
+
+
+def columns(mode: str, name: str) -> Columns:
+    who = "rung" if mode == "forward" and name != "naive" else "impl"
     return {
-        "impl" if name == "naive" else "rung": name,
+        who: name,
+        **({"mode": mode} if mode == "backward" else {}),
         "batch": CASE.batch,
         "nheads": CASE.nheads,
         "seqlen_q": CASE.seqlen_q,
@@ -137,7 +160,7 @@ def _version(path: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"\d+", path)]
 
 
-def ncu_words(ncu: str, report: Path, names: Sequence[str]) -> list[str]:
+def ncu_words(ncu: str, report: Path, mode: str, names: Sequence[str]) -> list[str]:
     """The command line; why so is said at the top of this file."""
     return [
         ncu,
@@ -149,18 +172,18 @@ def ncu_words(ncu: str, report: Path, names: Sequence[str]) -> list[str]:
         *("--replay-mode", "application"),
         *("--csv", "--page", "raw", "--print-units", "base"),
         *("--log-file", str(report)),
-        *(sys.executable, "-m", "bench.traffic_target", *names),
+        *(sys.executable, "-m", "bench.traffic_target", mode, *names),
     ]
 
 
-def profile(ncu: str, names: Sequence[str]) -> str:
+def profile(ncu: str, mode: str, names: Sequence[str]) -> str:
     """The profiler's report. Raises NoCounters, or RuntimeError with its reason."""
     with tempfile.TemporaryDirectory(prefix="traffic-") as name:
         report, output = Path(name) / "report.csv", Path(name) / "output.txt"
         with output.open("wb") as file:
             # Into a file: a pipe would stay open in what a killed ncu leaves.
             done = subprocess.run(
-                ncu_words(ncu, report, names),
+                ncu_words(ncu, report, mode, names),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -257,24 +280,28 @@ def by_call(kernels: Sequence[Kernel], calls: int) -> list[list[Kernel]]:
     return parts
 
 
-def moved(kernels: Sequence[Kernel]) -> Values:
-    """The call's own kernels summed, in MiB; the sweep's writes belong to them."""
+def moved(kernels: Sequence[Kernel], floor: int) -> Values:
+    """The call's own kernels summed, in MiB; the sweep's writes belong to them.
+
+    floor: the least bytes that such a call can move.
+    """
     *own, last = kernels
     if not own or not _is_sweep(last) or any(map(_is_sweep, own)):
         names = [kernel.name for kernel in kernels]
         raise ValueError(f"expected the call's kernels and one sweep, got {names}")
     read = sum(kernel.read for kernel in own)
     written = sum(kernel.written for kernel in own) + last.written
+    shares = [kernel.tensor for kernel in own if kernel.tensor]
     return {
         "kernels": len(own),
         "read_mib": _mib(read),
         "written_mib": _mib(written),
         "written_late_mib": _mib(last.written),
         "moved_mib": _mib(read + written),
-        "floor_mib": _mib(floor_bytes(CASE)),
-        "ratio": _short((read + written) / floor_bytes(CASE)),
-        # One kernel: the product and the softmax of the naive version are several.
-        **({"tensor_share": _short(own[0].tensor)} if len(own) == 1 else {}),
+        "floor_mib": _mib(floor),
+        "ratio": _short((read + written) / floor),
+        # Where one kernel multiplies: in the naive version several do.
+        **({"tensor_share": _short(shares[0])} if len(shares) == 1 else {}),
     }
 
 
@@ -311,6 +338,13 @@ def floor_bytes(case: Case) -> int:
     """The least: Q, K and V read once, O and lse (fp32) written once."""
     lse = case.batch * case.nheads * case.seqlen_q * 4
     return input_bytes(case) + output_bytes(case) + lse
+
+
+def backward_floor_bytes(case: Case) -> int:
+    """The least: Q, K, V, O, its gradient and lse read once, three gradients
+    written once."""
+    lse = case.batch * case.nheads * case.seqlen_q * 4
+    return 2 * input_bytes(case) + 2 * output_bytes(case) + lse
 
 
 def score_bytes(case: Case) -> int:

@@ -1,7 +1,11 @@
 """What the job traffic profiles: one call of each implementation, from a cold cache.
 
-    python -m bench.traffic_target naive
-    python -m bench.traffic_target forward two_loops hopper
+    python -m bench.traffic_target forward naive
+    python -m bench.traffic_target forward forward two_loops hopper
+    python -m bench.traffic_target backward flashwalk portable
+
+The first word says whether it is the forward or, on an output made beforehand, the
+backward.
 
 bench.traffic starts it under Nsight Compute, which counts only between the start
 and the stop below. It runs without a profiler too, and then shows nothing.
@@ -21,8 +25,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bench import implementations_backward as backward
 from bench.accuracy import Inputs, make_inputs, naive_attention
 from bench.cases import SEEDS
+from bench.gradients import make_do
 from bench.implementations import launched
 from flashwalk.ladder import rung
 
@@ -36,12 +42,22 @@ _BLOCK = 4096  # elements a program
 _ELEMENT = 4  # bytes
 
 
+# What has a backward; the rungs are forwards.
+BACKWARDS = {
+    "naive": backward.naive,
+    "flashwalk": backward.ours,
+    "portable": backward.portable,
+}
+
+
 def naive(inputs: Inputs) -> Tensor:
     return naive_attention(inputs, CASE.softmax_scale, hidden=None)
 
 
-def call_of(name: str, inputs: Inputs) -> Callable[[], Any]:
-    """One call of the naive version, or of a rung of the ladder."""
+def call_of(mode: str, name: str, inputs: Inputs) -> Callable[[], Any]:
+    """One call of the naive version, or of a rung of the ladder; or a backward."""
+    if mode == "backward":
+        return BACKWARDS[name](CASE, inputs, make_do(inputs)).run
     if name == "naive":
         return partial(naive, inputs)
     return launched(rung(name), CASE, inputs).run
@@ -74,7 +90,8 @@ class Sweep:
 
 def main() -> None:
     inputs = make_inputs(CASE, "cuda")
-    calls = [call_of(name, inputs) for name in sys.argv[1:]]
+    mode, *names = sys.argv[1:]
+    calls = [call_of(mode, name, inputs) for name in names]
     sweep = Sweep("cuda")
     # Compiles all kernels, and takes the memory that they need.
     for call in calls:

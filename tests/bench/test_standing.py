@@ -51,6 +51,28 @@ def test_the_best_rival_of_each_cell(tmp_path):
     }
 
 
+@pytest.mark.parametrize("mode", ["forward", "backward"])
+def test_the_standing_of_a_mode_is_from_its_own_records(tmp_path, monkeypatch, mode):
+    monkeypatch.setenv("CODEWALK_ROWS", str(tmp_path / "rows"))
+    speeds = {"forward": 50, "backward": 200}
+    for of, ours in speeds.items():
+        for i, name in enumerate(("d64", "d128", "d256", "other")):
+            cells = [(i, "flashwalk", [ours] * 3), (i, "cudnn", [100] * 3)]
+            record(tmp_path / f"{of}-{name}.json", cells)
+    monkeypatch.setattr(standing, "RESULTS", tmp_path)
+    option = ["--backward"] if mode == "backward" else []
+    monkeypatch.setattr("sys.argv", ["standing", *option])
+    standing.main()
+    lines = (tmp_path / "rows").read_text().splitlines()
+    *cells, everything, tuned = map(json.loads, lines)
+    assert [row["case"]["tuned"] for row in cells] == [True, True, True, False]
+    ratio = speeds[mode] / 100
+    assert {row["values"]["against_best"] for row in cells} == {ratio}
+    assert everything["case"] == {"scope": "all"}
+    assert everything["values"]["count"] == 4
+    assert (tuned["values"]["count"], tuned["values"]["against_best"]) == (3, ratio)
+
+
 def test_speed_without_overlap():
     # 256 operations a score: as long in products as its one exponential takes.
     assert ceilings.no_overlap(64, flops=256e12, exponentials=1e12) == 128e12

@@ -1,5 +1,6 @@
 """The traffic job: Nsight Compute is asked, believed and contradicted on a CPU."""
 
+import json
 import re
 import stat
 import sys
@@ -12,6 +13,7 @@ import torch
 from bench import traffic, traffic_target
 from bench.measure import Unmeasured
 from flashwalk.forward import Tile
+from flashwalk.ladder import RUNGS
 
 # NumPy warns of what Triton's interpreter does with numbers.
 pytestmark = pytest.mark.filterwarnings(
@@ -91,7 +93,8 @@ def test_what_is_no_report_is_an_error(text, told):
 
 
 def test_what_was_still_in_the_cache_counts_as_written():
-    values = traffic.moved(traffic.read_report(OURS))
+    floor = traffic.floor_bytes(traffic_target.CASE)
+    values = traffic.moved(traffic.read_report(OURS), floor)
     assert values["kernels"] == 1
     assert values["read_mib"] == 100
     assert values["written_late_mib"] == 20
@@ -112,8 +115,11 @@ def test_a_report_of_several_calls_is_cut_at_the_sweeps():
         ["_attn_fwd", "_sweep"],
         ["a", "b", "_sweep"],
     ]
-    assert traffic.moved(parts[0])["tensor_share"] == 3.0
-    assert "tensor_share" not in traffic.moved(parts[1])
+    assert traffic.moved(parts[0], 1)["tensor_share"] == 3.0
+    assert "tensor_share" not in traffic.moved(parts[1], 1)
+    # A kernel that multiplies, among those that do not.
+    parts[1][0] = parts[1][0]._replace(tensor=0.0)
+    assert traffic.moved(parts[1], 1)["tensor_share"] == 3.0
     for calls, upto in ((1, 5), (3, 5), (2, 4)):
         with pytest.raises(ValueError, match=f"expected {calls} calls"):
             traffic.by_call(kernels[:upto], calls)
@@ -122,7 +128,7 @@ def test_a_report_of_several_calls_is_cut_at_the_sweeps():
 @pytest.mark.parametrize("names", [["a", "b"], ["_sweep"], ["_sweep", "a", "_sweep"]])
 def test_the_sweep_must_be_last_and_alone(names):
     with pytest.raises(ValueError, match="one sweep"):
-        traffic.moved([traffic.Kernel(name, 1.0, 1.0, 0.0) for name in names])
+        traffic.moved([traffic.Kernel(name, 1.0, 1.0, 0.0) for name in names], 1)
 
 
 def test_arithmetic_at_the_seeds_size():
@@ -156,7 +162,7 @@ def fake_ncu(folder, body):
 def measured_with(monkeypatch, tmp_path, body):
     ncu = fake_ncu(tmp_path, body)
     monkeypatch.setattr(traffic, "find_ncu", lambda: ncu)
-    return traffic.measured(["forward"])["forward"]
+    return traffic.measured("forward", ["forward"])["forward"]
 
 
 def test_a_report_becomes_values(monkeypatch, tmp_path):
@@ -202,9 +208,41 @@ def test_what_goes_wrong_is_told(monkeypatch, tmp_path, body, status, told):
 def test_without_a_profiler_it_is_unsupported(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(traffic, "PLACES", (str(tmp_path / "*" / "ncu"),))
-    assert traffic.measured(["naive"])["naive"] == Unmeasured(
+    assert traffic.measured("backward", ["naive"])["naive"] == Unmeasured(
         "unsupported", "Nsight Compute (ncu) is not installed"
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "modules", "names"),
+    [
+        ([], list(RUNGS.values()), ["naive", *RUNGS]),
+        (
+            ["--backward"],
+            ["flashwalk.backward", "flashwalk.hopper.backward"],
+            ["naive", "flashwalk", "portable"],
+        ),
+    ],
+)
+def test_what_is_profiled_is_loaded_by_the_job_itself(
+    monkeypatch, capsys, option, modules, names
+):
+    loaded = []
+    monkeypatch.delenv("CODEWALK_ROWS", raising=False)
+    monkeypatch.setattr("sys.argv", ["traffic", *option])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(traffic, "import_module", loaded.append)
+    why = Unmeasured("failed", "made up")
+    monkeypatch.setattr(
+        traffic, "measured", lambda mode, names: dict.fromkeys(names, why)
+    )
+    traffic.main()
+    assert loaded == modules
+    cases = [json.loads(line)["case"] for line in capsys.readouterr().out.splitlines()]
+    assert [case.get("rung") or case["impl"] for case in cases] == names
+    assert {case.get("mode", "forward") for case in cases} == {
+        "backward" if option else "forward"
+    }
 
 
 def test_the_newest_profiler_is_taken(monkeypatch, tmp_path):
@@ -217,23 +255,42 @@ def test_the_newest_profiler_is_taken(monkeypatch, tmp_path):
 
 
 def test_the_caches_are_left_alone_and_the_interpreter_is_ours(tmp_path):
-    words = traffic.ncu_words("ncu", tmp_path / "report", ["naive", "hopper"])
+    words = traffic.ncu_words(
+        "ncu", tmp_path / "report", "forward", ["naive", "hopper"]
+    )
     assert words[words.index("--cache-control") + 1] == "none"
     assert words[words.index("--clock-control") + 1] == "none"
     module = ["-m", "bench.traffic_target"]
-    assert words[-5:] == [sys.executable, *module, "naive", "hopper"]
+    assert words[-6:] == [sys.executable, *module, "forward", "naive", "hopper"]
 
 
-def test_both_calls_answer_alike_and_the_sweep_reads_without_writing():
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        ("forward", ("naive", "forward", "two_loops")),
+        ("backward", tuple(traffic_target.BACKWARDS)),
+    ],
+)
+def test_all_calls_answer_alike(mode, names):
     random = torch.Generator().manual_seed(0)
     shape = (1, 2, 32, traffic_target.CASE.head_dim)
     inputs = traffic_target.Inputs(
         *(torch.randn(shape, generator=random, dtype=torch.float16) for _ in range(3))
     )
-    names = ("naive", "forward", "two_loops")
-    answers = [traffic_target.call_of(name, inputs)() for name in names]
+    answers = [traffic_target.call_of(mode, name, inputs)() for name in names]
     for answer in answers[1:]:
-        torch.testing.assert_close(answers[0], answer, atol=2e-3, rtol=0)
+        torch.testing.assert_close(answers[0], answer, atol=3e-3, rtol=0)
+
+
+def test_the_least_that_a_backward_moves():
+    # Q, K, V, O and dO come in and dQ, dK, dV go out, 32 MiB each; lse has 1 MiB.
+    case = traffic_target.CASE
+    assert traffic.backward_floor_bytes(case) == (8 * 32 + 1) * 2**20
+    one = [traffic.Kernel("k", 2**20, 0.0, 0.0), traffic.Kernel("_sweep", 0, 0, 0)]
+    assert traffic.values("backward", "naive", one)["floor_mib"] == 257
+
+
+def test_the_sweep_reads_without_writing():
     if torch.cuda.is_available():
         pytest.skip("the sweep is compiled for the GPU here")
     sweep = traffic_target.Sweep("cpu", size=2 * 4096 * 4)
