@@ -11,7 +11,6 @@ import triton
 import triton.language as tl
 
 LOG2E = tl.constexpr(math.log2(math.e))
-_QUERIES = 64  # a block of the backward: the buffers end with one
 _ROWS = 32  # of a program
 
 
@@ -19,12 +18,13 @@ class RowBuffers(NamedTuple):
     """Buffers of the rows of q, their number rounded up to whole blocks.
 
     lse: in base 2, +inf where a row must weigh nothing, and delta:
-    (batch * nheads, rows), fp32. dq: (batch, nheads, rows, padded head_dim), fp32.
+    (batch * nheads, rows), fp32. dq: (batch, nheads, rows, padded head_dim), fp32,
+    or None where dq needs no sums.
     """
 
     lse: torch.Tensor
     delta: torch.Tensor
-    dq: torch.Tensor
+    dq: torch.Tensor | None
 
 
 # fmt: off
@@ -34,7 +34,8 @@ def _before(
     stride_ob, stride_oh, stride_om,
     stride_gb, stride_gh, stride_gm,
     nheads, seqlen_q, padded_q, head_dim,
-    HAS_DLSE: tl.constexpr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
+    HAS_DLSE: tl.constexpr, HAS_DQ: tl.constexpr,
+    HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
 ):
     # fmt: on
     # [rows] A block of rows of one head; rows past the end exist in the buffers.
@@ -61,9 +62,10 @@ def _before(
     tl.store(lse2_ptr + at, lse, mask=rows < padded_q)
     tl.store(delta_ptr + at, delta, mask=rows < padded_q)
     # [empty] dQ is summed up from 0.
-    dq_at = dq_ptr + at[:, None] * HEAD_DIM + cols[None, :]
-    zeros = tl.zeros([ROWS, HEAD_DIM], tl.float32)
-    tl.store(dq_at, zeros, mask=(rows < padded_q)[:, None])
+    if HAS_DQ:
+        dq_at = dq_ptr + at[:, None] * HEAD_DIM + cols[None, :]
+        zeros = tl.zeros([ROWS, HEAD_DIM], tl.float32)
+        tl.store(dq_at, zeros, mask=(rows < padded_q)[:, None])
 
 
 # fmt: off
@@ -89,30 +91,30 @@ def before(
     do: torch.Tensor,
     lse: torch.Tensor,
     dlse: torch.Tensor | None,
+    padded_q: int,
     padded_dim: int,
+    *,
+    sums: bool = True,
 ) -> RowBuffers:
-    """Makes the buffers: delta and lse filled, dq empty.
+    """Makes the buffers: delta and lse filled, dq empty, or None without `sums`.
 
     out, do: (batch, nheads, seqlen_q, head_dim), any strides with the last one
     1; lse, dlse: (batch, nheads, seqlen_q), fp32, contiguous.
     """
     batch, nheads, seqlen_q, head_dim = out.shape
-    padded_q = seqlen_q + -seqlen_q % _QUERIES
     rows = lse.new_empty(batch * nheads, padded_q)
-    buffers = RowBuffers(
-        rows,
-        torch.empty_like(rows),
-        rows.new_empty(batch, nheads, padded_q, padded_dim),
-    )
+    delta = torch.empty_like(rows)
+    dq = rows.new_empty(batch, nheads, padded_q, padded_dim) if sums else None
     grid = (batch * nheads, triton.cdiv(padded_q, _ROWS))
     _before[grid](
-        out, do, lse, lse if dlse is None else dlse, *buffers,
+        out, do, lse, lse if dlse is None else dlse,
+        rows, delta, delta if dq is None else dq,
         *out.stride()[:3], *do.stride()[:3],
         nheads, seqlen_q, padded_q, head_dim,
-        HAS_DLSE=dlse is not None, HEAD_DIM=padded_dim, ROWS=_ROWS,
+        HAS_DLSE=dlse is not None, HAS_DQ=sums, HEAD_DIM=padded_dim, ROWS=_ROWS,
         num_warps=4,
     )  # fmt: skip
-    return buffers
+    return RowBuffers(rows, delta, dq)
 
 
 def after(sums: torch.Tensor, dq: torch.Tensor, softmax_scale: float) -> None:

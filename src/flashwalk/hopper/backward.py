@@ -37,11 +37,19 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from flashwalk.hopper import around, host
 from flashwalk.hopper.backward_problem import (
+    BATCH,
+    BLOCK,
+    BLOCKS,
+    HEAD_K,
+    KEY,
     KEYS,
+    NUMBER,
     QUERIES,
+    ROW,
     TILE,
     Exchange,
     KeyTile,
@@ -52,19 +60,23 @@ from flashwalk.hopper.backward_problem import (
     tma_reduce_add,
 )
 from flashwalk.hopper.backward_roles import dq_tiles, load_tiles
+from flashwalk.hopper.backward_wide import launch as launch_wide
 from flashwalk.hopper.pipeline import as_matrix
-from flashwalk.hopper.schedule import KeyTiling, plan_on_device
+from flashwalk.hopper.schedule import KeyTiling, records_on_device
+
+LN_2 = gl.constexpr(math.log(2))
 
 
 @gluon.jit
 def visit_block(
-    i, batch, head, block, key, dk, dv, k, v, zeros, dq_desc,
-    ring, kv, exchange, problem, ME: gl.constexpr, FIRST: gl.constexpr,
+    i, row, query, key, dk, dv, k, v, zeros, dq_desc, ring, kv, exchange, problem,
+    ME: gl.constexpr, MASK: gl.constexpr, FIRST: gl.constexpr,
 ):  # fmt: skip
-    """One block of queries against this warpgroup's keys.
+    """One block of queries, the i-th of the launch, against this warpgroup's keys.
 
-    dK comes back still being computed: the next block's wait for its scores is
-    a wait for it too.
+    row: where the block's rows lie in dQ. query and key: its first ones, by which
+    a mask goes. dK comes back still being computed: the next block's wait for its
+    scores is a wait for it too.
     """
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, QUERIES, 16])
     DKV: gl.constexpr = gl.NVMMADistributedLayout(
@@ -85,17 +97,16 @@ def visit_block(
     # [release] Products end in order: the previous block's dK has ended too.
     s = warpgroup_mma_wait(1, deps=[s])
     if not FIRST:
-        ring.release(i - 1, True)
+        ring.release(i - 1)
     # [weights] P again, from the one number a row that the forward kept.
     p = gl.exp2(s * problem.qk_scale - lse[None, :])
-    keys = key + ME * KEYS + gl.arange(0, KEYS, layout=gl.SliceLayout(1, S))
-    if problem.CAUSAL:
-        if block * QUERIES + problem.keys_after < key + TILE:
-            queries = block * QUERIES + gl.arange(0, QUERIES, layout=COLUMN)
+    if MASK:
+        keys = key + gl.arange(0, KEYS, layout=gl.SliceLayout(1, S))
+        visible = (keys < problem.seqlen_k)[:, None]
+        if problem.CAUSAL:
+            queries = query + gl.arange(0, QUERIES, layout=COLUMN)
             visible = keys[:, None] <= queries[None, :] + problem.keys_after
-            p = gl.where(visible, p, 0.0)
-    elif key + TILE > problem.seqlen_k:
-        p = gl.where((keys < problem.seqlen_k)[:, None], p, 0.0)
+        p = gl.where(visible, p, 0.0)
     # [dv] dV += Pᵀ dO.
     p_16 = gl.convert_layout(p.to(ring.q.dtype), P)
     dv_next = warpgroup_mma(p_16, do, dv, is_async=True)
@@ -134,9 +145,9 @@ def visit_block(
         dq = warpgroup_mma_wait(1, deps=[dq])
         tma.store_wait(0)
         staged = exchange.dq.index(ME)
-        as_matrix(staged).store(dq)
+        staged.store(dq)
         fence_async_shared()
-        tma_reduce_add(dq_desc, [batch, head, block * QUERIES, ME * 64], staged)
+        tma_reduce_add(dq_desc, [row, ME * 64], staged)
     return dk, dv
 
 
@@ -147,81 +158,89 @@ def key_tiles(dk_desc, dv_desc, dq_desc, ring, kv, exchange, problem, ME: gl.con
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, QUERIES, 16])
     DKV: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD_DIM, 16])
     zeros = gl.zeros([KEYS, QUERIES], gl.float32, S)
-    k_smem = as_matrix(kv.k.index(ME))
     v_smem = as_matrix(kv.v.index(ME))
     i = 0  # blocks of queries visited so far
     for t in range(problem.first, problem.last):
-        batch, head_k, key, block = problem.locate(t)
         dk = gl.zeros([KEYS, HEAD_DIM], gl.float32, DKV)
         dv = gl.zeros([KEYS, HEAD_DIM], gl.float32, DKV)
-        mbarrier.wait(kv.k_full, (t - problem.first) & 1)
-        mbarrier.wait(kv.v_full, (t - problem.first) & 1)
+        number = problem.get(t, NUMBER)
+        k_smem = as_matrix(kv.k.index(kv.wait_k(number) + ME))
+        mbarrier.wait(kv.v_full, number & 1)
         # [operands] In registers, where there is room: half the reads of the scores.
         if problem.HELPER:
             k = k_smem.load(gl.DotOperandLayout(0, S, k_width=2))
             v = v_smem.load(gl.DotOperandLayout(0, S, k_width=2))
+            mbarrier.arrive(kv.v_empty, count=1)
         else:
             k = k_smem
             v = v_smem
-        # [first-block] Apart, since no product is under way yet.
-        head = head_k * problem.group_size
-        dk, dv = visit_block(
-            i, batch, head, block, key, dk, dv, k, v, zeros, dq_desc,
-            ring, kv, exchange, problem, ME, True,
-        )  # fmt: skip
-        i += 1
-        # [main-loop] The other blocks, of all heads that share these keys.
-        j = block
-        for _ in range(1, problem.group_size * (problem.query_blocks - block)):
-            j += 1
-            wraps = j == problem.query_blocks
-            j = gl.where(wraps, block, j)
-            head = gl.where(wraps, head + 1, head)
-            dk, dv = visit_block(
-                i, batch, head, j, key, dk, dv, k, v, zeros, dq_desc,
-                ring, kv, exchange, problem, ME, False,
-            )  # fmt: skip
-            i += 1
-        dk = warpgroup_mma_wait(0, deps=[dk])
-        ring.release(i - 1, True)
-        mbarrier.arrive(kv.k_empty, count=1)
-        # [store] V's buffer is free first, and stages dV, then dK.
-        row = key + ME * KEYS
-        v_smem.store(dv.to(dv_desc.dtype))
+        key = problem.get(t, KEY) + ME * KEYS
+        row = problem.get(t, ROW)
+        for _ in range(problem.group_size):
+            # [diagonal] The blocks that the mask cuts come first, and apart; before
+            # the very first one no product is under way.
+            for n in gl.static_range(problem.MASKED_BLOCKS):
+                query = (problem.get(t, BLOCK) + n) * QUERIES
+                dk, dv = visit_block(
+                    i, row, query, key, dk, dv, k, v, zeros, dq_desc, ring, kv,
+                    exchange, problem, ME, problem.CAUSAL or problem.MASK_ALL, n == 0,
+                )  # fmt: skip
+                i += 1
+                row += QUERIES
+            # [main-loop] The blocks that see all keys.
+            for _ in range(problem.MASKED_BLOCKS, problem.get(t, BLOCKS)):
+                dk, dv = visit_block(
+                    i, row, 0, key, dk, dv, k, v, zeros, dq_desc, ring, kv,
+                    exchange, problem, ME, problem.MASK_ALL, False,
+                )  # fmt: skip
+                i += 1
+                row += QUERIES
+            dk = warpgroup_mma_wait(0, deps=[dk])
+            ring.release(i - 1)
+            row += problem.get(t, BLOCK) * QUERIES
+        kv.release_k(problem.get(t, NUMBER))
+        if not problem.HELPER:
+            mbarrier.arrive(kv.v_empty, count=1)
+        # [store] While the next tile is loaded. Where no room is left for them, dV
+        # and then dK are staged where dQ was.
+        batch, head_k = problem.get(t, BATCH), problem.get(t, HEAD_K)
+        tma.store_wait(0)
+        as_matrix(exchange.dkv.index(ME)).store(dv.to(dv_desc.dtype))
         fence_async_shared()
         tma.async_copy_shared_to_global(
-            dv_desc, [batch, head_k, row, 0], kv.v.index(ME)
+            dv_desc, [batch, head_k, key, 0], exchange.dkv.index(ME)
         )
-        tma.store_wait(0)
-        v_smem.store((dk * problem.scale).to(dk_desc.dtype))
+        slot: gl.constexpr = ME + 2 if problem.HELPER else ME
+        if not problem.HELPER:
+            tma.store_wait(0)
+        dk = dk * (problem.qk_scale * LN_2)
+        as_matrix(exchange.dkv.index(slot)).store(dk.to(dk_desc.dtype))
         fence_async_shared()
         tma.async_copy_shared_to_global(
-            dk_desc, [batch, head_k, row, 0], kv.v.index(ME)
+            dk_desc, [batch, head_k, key, 0], exchange.dkv.index(slot)
         )
-        tma.store_wait(0)
-        mbarrier.arrive(kv.v_empty, count=1)
+    tma.store_wait(0)
 
 
 # fmt: off
 @gluon.jit(do_not_specialize=[
-    "nheads_k", "group_size", "seqlen_k", "query_blocks", "keys_after",
-    "tiles_per_head",
+    "group_size", "seqlen_k", "keys_after",
 ])
 def _attn_bwd(
     q_desc, k_desc, v_desc, do_desc, lse_desc, delta_desc,
     dk_desc, dv_desc, dq_desc,
     tiles_ptr, starts_ptr,
-    nheads_k, group_size, seqlen_k, query_blocks, keys_after, tiles_per_head,
-    qk_scale, scale,
+    group_size, seqlen_k, keys_after, qk_scale,
     HEAD_DIM: gl.constexpr, STAGES: gl.constexpr, HELPER: gl.constexpr,
-    CAUSAL: gl.constexpr,
+    CAUSAL: gl.constexpr, MASKED_BLOCKS: gl.constexpr, MASK_ALL: gl.constexpr,
 ):
+    K_SLOTS: gl.constexpr = 2 if HELPER else 1
     q = gl.allocate_shared_memory(
         q_desc.dtype, [STAGES] + q_desc.block_type.shape, q_desc.layout)  # noqa: RUF005
     do = gl.allocate_shared_memory(
         q_desc.dtype, [STAGES] + do_desc.block_type.shape, do_desc.layout)  # noqa: RUF005
     k = gl.allocate_shared_memory(
-        q_desc.dtype, [2] + k_desc.block_type.shape, k_desc.layout)  # noqa: RUF005
+        q_desc.dtype, [2 * K_SLOTS] + k_desc.block_type.shape, k_desc.layout)  # noqa: RUF005
     v = gl.allocate_shared_memory(
         q_desc.dtype, [2] + v_desc.block_type.shape, v_desc.layout)  # noqa: RUF005
     lse = gl.allocate_shared_memory(gl.float32, [STAGES, QUERIES], lse_desc.layout)
@@ -231,22 +250,28 @@ def _attn_bwd(
     ds = gl.allocate_shared_memory(q_desc.dtype, [4, KEYS, QUERIES], DS)
     dq = gl.allocate_shared_memory(
         gl.float32, [2] + dq_desc.block_type.shape, dq_desc.layout)  # noqa: RUF005
+    if HELPER:
+        dkv = gl.allocate_shared_memory(
+            q_desc.dtype, [4] + dv_desc.block_type.shape, dv_desc.layout)  # noqa: RUF005
+    else:
+        dkv = dq._reinterpret(
+            q_desc.dtype, [2] + dv_desc.block_type.shape, dv_desc.layout)  # noqa: RUF005
     ring = QueryRing(
         q, do, lse, delta,
         barriers(STAGES, 1), barriers(STAGES, 1), barriers(STAGES, 2), STAGES)
     K_READERS: gl.constexpr = 3 if HELPER else 2
     kv = KeyTile(
         k, v,
-        barriers(1, 1).index(0), barriers(1, K_READERS).index(0),
-        barriers(1, 1).index(0), barriers(1, 2).index(0))
-    exchange = Exchange(ds, dq, barriers(2, 2), barriers(2, 1), 2)
+        barriers(K_SLOTS, 1), barriers(K_SLOTS, K_READERS),
+        barriers(1, 1).index(0), barriers(1, 2).index(0), K_SLOTS, 2)
+    exchange = Exchange(ds, dq, dkv, barriers(2, 2), barriers(2, 1), 2)
     fence_async_shared()
     problem = Problem(
         tiles_ptr,
         gl.load(starts_ptr + gl.program_id(0)),
         gl.load(starts_ptr + gl.program_id(0) + 1),
-        nheads_k, group_size, seqlen_k, query_blocks, keys_after, tiles_per_head,
-        qk_scale, scale, HEAD_DIM, HELPER, CAUSAL)
+        group_size, seqlen_k, keys_after, qk_scale,
+        HEAD_DIM, HELPER, CAUSAL, MASKED_BLOCKS, MASK_ALL)
     if HELPER:
         gl.warp_specialize([
             (load_tiles, (q_desc, k_desc, v_desc, do_desc, lse_desc, delta_desc,
@@ -277,10 +302,24 @@ class Tile(NamedTuple):
     helper: bool
 
 
-# The largest head dim of each entry.
-TILES = {64: Tile(stages=3, helper=True), 128: Tile(stages=2, helper=False)}
+# The largest head dim of each entry; None: two kernels, in `backward_wide`.
+TILES = {
+    64: Tile(stages=3, helper=True),
+    128: Tile(stages=2, helper=False),
+    256: None,
+}
 # Key heads whose Q and dO stay in L2 together: a few, measured.
 _HEADS_AT_ONCE = 4
+
+
+def describe_sums(sums: torch.Tensor) -> TensorDescriptor:
+    """dQ's sums to the TMA: one matrix, since a head's rows are whole blocks."""
+    matrix = sums.flatten(0, 2)
+    block = [QUERIES.value, 64]
+    layout = gl.NVMMASharedLayout.get_default_for(block, gl.float32)
+    return TensorDescriptor(
+        matrix, list(matrix.shape), [*matrix.stride()], block, layout
+    )
 
 
 def launch(
@@ -300,7 +339,7 @@ def launch(
 ) -> None:
     """Fills `dq`, `dk` and `dv`, all contiguous; arguments are taken as valid.
 
-    q, out, do, dq: (batch, nheads, seqlen_q, head_dim), head_dim at most 128;
+    q, out, do, dq: (batch, nheads, seqlen_q, head_dim);
     k, v, dk, dv: (batch, nheads_k, seqlen_k, head_dim); lse and dlse, the
     gradient of lse or None: (batch, nheads, seqlen_q), fp32, contiguous.
     """
@@ -308,32 +347,47 @@ def launch(
     nheads_k, seqlen_k = k.shape[1:3]
     padded_dim = host.padded_dim(head_dim)
     tile = TILES[padded_dim]
+    if tile is None:
+        launch_wide(
+            q, k, v, out, lse, do, dlse, dq, dk, dv,
+            causal=causal, softmax_scale=softmax_scale,
+        )  # fmt: skip
+        return
     keys_after = seqlen_k - seqlen_q
+    masked_blocks = 1
+    if causal:
+        # The diagonal of a tile's square crosses one more where it is not aligned.
+        masked_blocks = TILE.value // QUERIES.value + (keys_after % QUERIES.value != 0)
+    query_blocks = max(-(-seqlen_q // QUERIES.value), masked_blocks)
     tiling = KeyTiling(
         heads=batch * nheads_k,
-        seqlen_q=seqlen_q,
+        nheads_k=nheads_k,
+        group_size=nheads // nheads_k,
+        query_blocks=query_blocks,
         seqlen_k=seqlen_k,
         block_m=QUERIES.value,
         block_n=TILE.value,
         keys_after=keys_after if causal else None,
+        masked_blocks=masked_blocks,
         heads_at_once=_HEADS_AT_ONCE,
     )
     thread_blocks = min(
         host.multiprocessors(q.device), tiling.heads * tiling.tiles_per_head
     )
-    tiles, starts = plan_on_device(tiling, thread_blocks, q.device)
-    rows = around.before(out, do, lse, dlse, padded_dim)
+    tiles, starts = records_on_device(tiling, thread_blocks, q.device)
+    rows = around.before(out, do, lse, dlse, query_blocks * QUERIES.value, padded_dim)
+    assert rows.dq is not None  # it was asked for
     _attn_bwd[(thread_blocks,)](
         *(host.describe(x, QUERIES.value, padded_dim) for x in (q, k, v, do)),
         host.describe_line(rows.lse, QUERIES.value),
         host.describe_line(rows.delta, QUERIES.value),
         *(host.describe(x, KEYS.value, padded_dim) for x in (dk, dv)),
-        host.describe(rows.dq, QUERIES.value, 64),
+        describe_sums(rows.dq),
         tiles, starts,
-        nheads_k, nheads // nheads_k, seqlen_k, rows.dq.shape[2] // QUERIES.value,
-        keys_after, tiling.tiles_per_head,
-        softmax_scale * math.log2(math.e), softmax_scale,
+        nheads // nheads_k, seqlen_k, keys_after, softmax_scale * math.log2(math.e),
         HEAD_DIM=padded_dim, STAGES=tile.stages, HELPER=tile.helper, CAUSAL=causal,
+        MASKED_BLOCKS=masked_blocks,
+        MASK_ALL=not causal and seqlen_k % TILE.value != 0,
         num_warps=4,
     )  # fmt: skip
     around.after(rows.dq, dq, softmax_scale)

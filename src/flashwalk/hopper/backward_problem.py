@@ -70,14 +70,16 @@ class QueryRing:
         self.SLOTS = gl.constexpr(SLOTS)
 
     @gluon.jit
-    def release(self, i, pred):
-        slot = (i + self.SLOTS) % self.SLOTS
-        mbarrier.arrive(self.empty.index(slot), count=1, pred=pred)
+    def release(self, i):
+        mbarrier.arrive(self.empty.index(i % self.SLOTS), count=1)
 
 
 @aggregate
 class KeyTile:
-    """K and V of a tile, one half for each key warpgroup."""
+    """K and V of a tile, in HALVES parts of 64 keys: one for each key warpgroup.
+
+    K has K_SLOTS slots, V one; slot s holds the parts from s * HALVES on.
+    """
 
     k: gl.shared_memory_descriptor
     v: gl.shared_memory_descriptor
@@ -85,17 +87,32 @@ class KeyTile:
     k_empty: gl.shared_memory_descriptor
     v_full: gl.shared_memory_descriptor
     v_empty: gl.shared_memory_descriptor
+    K_SLOTS: gl.constexpr
+    HALVES: gl.constexpr
 
     @gluon.constexpr_function
-    def __init__(self, k, v, k_full, k_empty, v_full, v_empty):
+    def __init__(self, k, v, k_full, k_empty, v_full, v_empty, K_SLOTS, HALVES):
         self.k, self.v = k, v
         self.k_full, self.k_empty = k_full, k_empty
         self.v_full, self.v_empty = v_full, v_empty
+        self.K_SLOTS = gl.constexpr(K_SLOTS)
+        self.HALVES = gl.constexpr(HALVES)
+
+    @gluon.jit
+    def wait_k(self, n):
+        """Waits for K of the n-th tile; returns the number of its first part."""
+        slot = n % self.K_SLOTS
+        mbarrier.wait(self.k_full.index(slot), (n // self.K_SLOTS) & 1)
+        return slot * self.HALVES
+
+    @gluon.jit
+    def release_k(self, n):
+        mbarrier.arrive(self.k_empty.index(n % self.K_SLOTS), count=1)
 
 
 @aggregate
 class Exchange:
-    """dS on its way to dQ, and dQ on its way out.
+    """dS on its way to dQ, and dQ, dV and dK on their way out.
 
     Slot s holds the halves 2 s and 2 s + 1; with a warpgroup for dQ, barriers
     hand them over.
@@ -103,60 +120,63 @@ class Exchange:
 
     ds: gl.shared_memory_descriptor
     dq: gl.shared_memory_descriptor
+    dkv: gl.shared_memory_descriptor
     full: gl.shared_memory_descriptor
     empty: gl.shared_memory_descriptor
     SLOTS: gl.constexpr
 
     @gluon.constexpr_function
-    def __init__(self, ds, dq, full, empty, SLOTS):
-        self.ds, self.dq, self.full, self.empty = ds, dq, full, empty
+    def __init__(self, ds, dq, dkv, full, empty, SLOTS):
+        self.ds, self.dq, self.dkv = ds, dq, dkv
+        self.full, self.empty = full, empty
         self.SLOTS = gl.constexpr(SLOTS)
+
+
+# A tile's record, as `KeyTiling.record` writes it: its batch and key head; its first
+# key; the first block of queries, the blocks of a query head, and where the first
+# one's row lies in a buffer of rows; and how many tiles the thread block had before.
+FIELDS = gl.constexpr(8)
+BATCH, HEAD_K, KEY, BLOCK, NUMBER, ROW, BLOCKS = (gl.constexpr(n) for n in range(7))
 
 
 # fmt: off
 @aggregate
 class Problem:
-    """What every warpgroup knows: its list of tiles, the sizes, the constants."""
+    """What every warpgroup knows: its list of tiles, the sizes, the constants.
+
+    Registers are what the kernel is short of: of a tile, each number is read when
+    it is needed.
+    """
 
     tiles_ptr: gl.tensor
     first: gl.tensor
     last: gl.tensor
-    nheads_k: gl.tensor
     group_size: gl.tensor
     seqlen_k: gl.tensor
-    query_blocks: gl.tensor
     keys_after: gl.tensor
-    tiles_per_head: gl.tensor
     qk_scale: gl.tensor
-    scale: gl.tensor
     HEAD_DIM: gl.constexpr
     HELPER: gl.constexpr
     CAUSAL: gl.constexpr
+    MASKED_BLOCKS: gl.constexpr
+    MASK_ALL: gl.constexpr
 
     @gluon.constexpr_function
     def __init__(
-        self, tiles_ptr, first, last, nheads_k, group_size, seqlen_k,
-        query_blocks, keys_after, tiles_per_head, qk_scale, scale,
-        HEAD_DIM, HELPER, CAUSAL,
+        self, tiles_ptr, first, last, group_size, seqlen_k, keys_after, qk_scale,
+        HEAD_DIM, HELPER, CAUSAL, MASKED_BLOCKS, MASK_ALL,
     ):
         self.tiles_ptr, self.first, self.last = tiles_ptr, first, last
-        self.nheads_k, self.group_size = nheads_k, group_size
-        self.seqlen_k, self.query_blocks = seqlen_k, query_blocks
-        self.keys_after, self.tiles_per_head = keys_after, tiles_per_head
-        self.qk_scale, self.scale = qk_scale, scale
+        self.group_size, self.seqlen_k = group_size, seqlen_k
+        self.keys_after, self.qk_scale = keys_after, qk_scale
         self.HEAD_DIM = gl.constexpr(HEAD_DIM)
         self.HELPER = gl.constexpr(HELPER)
         self.CAUSAL = gl.constexpr(CAUSAL)
+        self.MASKED_BLOCKS = gl.constexpr(MASKED_BLOCKS)
+        self.MASK_ALL = gl.constexpr(MASK_ALL)
     # fmt: on
 
     @gluon.jit
-    def locate(self, t):
-        """(batch, key head, first key, first block of queries) of the t-th tile."""
-        tile = gl.load(self.tiles_ptr + t)
-        batch_head = tile // self.tiles_per_head
-        key = (tile % self.tiles_per_head) * TILE
-        block = 0
-        if self.CAUSAL:
-            block = gl.maximum(key - self.keys_after, 0) // QUERIES
-            block = gl.minimum(block, self.query_blocks)
-        return batch_head // self.nheads_k, batch_head % self.nheads_k, key, block
+    def get(self, t, FIELD: gl.constexpr):
+        """One number of the t-th tile."""
+        return gl.load(self.tiles_ptr + t * FIELDS + FIELD)

@@ -13,7 +13,18 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from flashwalk.hopper.backward_problem import KEYS, QUERIES, tma_reduce_add
+from flashwalk.hopper.backward_problem import (
+    BATCH,
+    BLOCK,
+    BLOCKS,
+    HEAD_K,
+    KEY,
+    KEYS,
+    NUMBER,
+    QUERIES,
+    ROW,
+    tma_reduce_add,
+)
 from flashwalk.hopper.pipeline import as_matrix
 
 
@@ -24,25 +35,27 @@ def load_tiles(
     """The loader: K, Q and V of a tile, then the other blocks of queries."""
     i = 0  # blocks of queries loaded so far
     for t in range(problem.first, problem.last):
-        batch, head_k, key, block = problem.locate(t)
-        turn = ((t - problem.first) & 1) ^ 1
-        mbarrier.wait(kv.k_empty, turn)
-        mbarrier.expect(kv.k_full, 2 * k_desc.block_type.nbytes)
-        for half in gl.static_range(2):
+        batch, head_k = problem.get(t, BATCH), problem.get(t, HEAD_K)
+        key, block = problem.get(t, KEY), problem.get(t, BLOCK)
+        n = problem.get(t, NUMBER)
+        slot = n % kv.K_SLOTS
+        mbarrier.wait(kv.k_empty.index(slot), ((n // kv.K_SLOTS) & 1) ^ 1)
+        full = kv.k_full.index(slot)
+        mbarrier.expect(full, kv.HALVES * k_desc.block_type.nbytes)
+        for half in gl.static_range(kv.HALVES):
             tma.async_copy_global_to_shared(
                 k_desc,
                 [batch, head_k, key + half * KEYS, 0],
-                kv.k_full,
-                kv.k.index(half),
+                full,
+                kv.k.index(slot * kv.HALVES + half),
             )
+        blocks = problem.get(t, BLOCKS)
+        line = problem.get(t, ROW)
         for g in range(problem.group_size):
             head = head_k * problem.group_size + g
-            line = (batch * problem.nheads_k * problem.group_size + head) * (
-                problem.query_blocks * QUERIES
-            )
-            for j in range(block, problem.query_blocks):
+            for j in range(blocks):
                 slot = i % ring.SLOTS
-                row = j * QUERIES
+                row = (block + j) * QUERIES
                 mbarrier.wait(ring.empty.index(slot), ((i // ring.SLOTS) & 1) ^ 1)
                 full = ring.q_full.index(slot)
                 mbarrier.expect(full, q_desc.block_type.nbytes + QUERIES * 4)
@@ -50,14 +63,13 @@ def load_tiles(
                     q_desc, [batch, head, row, 0], full, ring.q.index(slot)
                 )
                 tma.async_copy_global_to_shared(
-                    lse_desc, [line + row], full, ring.lse.index(slot)
+                    lse_desc, [line + j * QUERIES], full, ring.lse.index(slot)
                 )
-                # [load-v] V is needed after K and Q, and its buffer is the last
-                # to be free: it also stages the previous tile's dV and dK.
-                if (g == 0) & (j == block):
-                    mbarrier.wait(kv.v_empty, turn)
-                    mbarrier.expect(kv.v_full, 2 * v_desc.block_type.nbytes)
-                    for half in gl.static_range(2):
+                # [load-v] V is needed after K and Q.
+                if (g == 0) & (j == 0):
+                    mbarrier.wait(kv.v_empty, (n & 1) ^ 1)
+                    mbarrier.expect(kv.v_full, kv.HALVES * v_desc.block_type.nbytes)
+                    for half in gl.static_range(kv.HALVES):
                         tma.async_copy_global_to_shared(
                             v_desc,
                             [batch, head_k, key + half * KEYS, 0],
@@ -70,9 +82,10 @@ def load_tiles(
                     do_desc, [batch, head, row, 0], full, ring.do.index(slot)
                 )
                 tma.async_copy_global_to_shared(
-                    delta_desc, [line + row], full, ring.delta.index(slot)
+                    delta_desc, [line + j * QUERIES], full, ring.delta.index(slot)
                 )
                 i += 1
+            line += (block + blocks) * QUERIES
 
 
 @gluon.jit
@@ -83,25 +96,27 @@ def dq_tiles(dq_desc, kv, exchange, problem):
     zeros = gl.zeros([QUERIES, HEAD_DIM], gl.float32, DQ)
     i = 0
     for t in range(problem.first, problem.last):
-        batch, head_k, _key, block = problem.locate(t)
-        mbarrier.wait(kv.k_full, (t - problem.first) & 1)
-        for g in range(problem.group_size):
-            head = head_k * problem.group_size + g
-            for j in range(block, problem.query_blocks):
+        n = problem.get(t, NUMBER)
+        half = kv.wait_k(n)
+        k_0, k_1 = as_matrix(kv.k.index(half)), as_matrix(kv.k.index(half + 1))
+        row = problem.get(t, ROW)
+        for _ in range(problem.group_size):
+            for _ in range(problem.get(t, BLOCKS)):
                 slot = i % exchange.SLOTS
                 mbarrier.wait(exchange.full.index(slot), (i // exchange.SLOTS) & 1)
                 ds_0 = exchange.ds.index(slot * 2).permute((1, 0))
                 ds_1 = exchange.ds.index(slot * 2 + 1).permute((1, 0))
-                k_0, k_1 = as_matrix(kv.k.index(0)), as_matrix(kv.k.index(1))
                 dq = warpgroup_mma(ds_0, k_0, zeros, use_acc=False, is_async=True)
                 dq = warpgroup_mma(ds_1, k_1, dq, is_async=True)
                 dq = warpgroup_mma_wait(0, deps=[dq])
                 mbarrier.arrive(exchange.empty.index(slot), count=1)
                 tma.store_wait(1)
                 staged = exchange.dq.index(i % 2)
-                as_matrix(staged).store(dq)
+                staged.store(dq)
                 fence_async_shared()
-                tma_reduce_add(dq_desc, [batch, head, j * QUERIES, 0], staged)
+                tma_reduce_add(dq_desc, [row, 0], staged)
                 i += 1
-        mbarrier.arrive(kv.k_empty, count=1)
+                row += QUERIES
+            row += problem.get(t, BLOCK) * QUERIES
+        kv.release_k(n)
     tma.store_wait(0)
