@@ -13,6 +13,7 @@ from bench.figures import (
     FIGURES,
     backward_bill,
     backward_blocks,
+    backward_warps,
     drawing,
     faster_roles,
 )
@@ -177,3 +178,41 @@ def test_every_order_ends_with_all_four_blocks():
     svg = ElementTree.fromstring(FIGURES["any-order"]())
     kinds = Counter(b.get("class") for b in svg.iter(SVG + "rect"))
     assert kinds == {"tile": 3 * 6, "full": 3}
+
+
+def test_both_walks_of_the_backward_have_every_block_that_is_seen():
+    svg = ElementTree.fromstring(FIGURES["backward-walks"]())
+    numbers = [t.text for t in svg.iter(SVG + "text") if t.text.isdecimal()]
+    # Of 4 rows the first sees 3 blocks of keys, each further one a block more.
+    assert len(numbers) == 2 * (3 + 4 + 5 + 6)
+    boxes = Counter(b.get("class") for b in svg.iter(SVG + "rect"))
+    assert boxes["diagonal"] == 2 * 4
+    assert boxes["skipped"] == 2 * (3 + 2 + 1)
+
+
+def test_a_weight_is_computed_again_in_less_time_than_it_is_stored_but_at_512():
+    svg = ElementTree.fromstring(FIGURES["backward-recompute"]())
+    (line,) = (p for p in svg.iter(SVG + "path") if p.get("class") == "now")
+    edge = float(re.match(r"M([\d.]+)", line.get("d"))[1])
+    ends = [
+        float(b.get("x")) + float(b.get("width"))
+        for b in svg.iter(SVG + "rect")
+        if b.get("class") == "tile"
+    ]
+    assert [end < edge for end in ends] == [True, True, True, False]
+
+
+def test_what_a_key_warpgroup_holds_fits_its_registers():
+    for group in backward_warps.groups():
+        assert sum(size for _, size in group.parts) < group.limit
+    # 64 rows of fp32 take half a register of each thread for each column.
+    held = dict(backward_warps.groups()[0].parts)
+    assert held["dK"] == held["dV"] == 128 / 2
+
+
+def test_the_products_of_the_timeline_do_not_overlap():
+    for lanes in (backward_warps._shared_dq(), backward_warps._helper()):
+        for _, spans in lanes:
+            ends = [span.start + span.length for span in spans]
+            starts = [span.start for span in spans[1:]]
+            assert all(e <= s + 1e-9 for e, s in zip(ends[:-1], starts, strict=True))

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from bench.figures.backward_bill import alive_when, memory_bill
 from bench.figures.backward_blocks import blocks_alone, lse_gap
 from bench.figures.backward_merge import any_order, two_states_meet
+from bench.figures.backward_ownership import owners, walks
+from bench.figures.backward_recompute import recompute
 from bench.figures.backward_row import delta_two_ways, one_bad_row
+from bench.figures.backward_warps import registers, timeline, warps
 from bench.figures.causal_mask import causal_blocks, causal_shapes
 from bench.figures.faster_descriptors import swizzle, tile_at_the_end
 from bench.figures.faster_instructions import exponentials, register_file, two_loops
@@ -58,4 +61,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "any-order": any_order,
     "delta-two-ways": delta_two_ways,
     "one-bad-row": one_bad_row,
+    "backward-owners": owners,
+    "backward-walks": walks,
+    "backward-recompute": recompute,
+    "backward-warps": warps,
+    "backward-registers": registers,
+    "backward-timeline": timeline,
 }
