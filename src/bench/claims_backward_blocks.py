@@ -16,6 +16,7 @@ from bench.claims_causal import rows_in_tiles
 from bench.claims_end import merge
 from bench.claims_kernel import FP32, Edit, Row, kernel_with
 from bench.claims_pitfalls import FAULTS
+from bench.claims_traffic import whole
 from bench.claims_walk import SCORES, VALUES, Claim, agree, claim, softmax_average, walk
 from flashwalk import forward
 from flashwalk.forward import Tile
@@ -49,11 +50,10 @@ def blocks_alone() -> Iterator[Claim]:
         scores = SEED_SCORES[2 * block - 2 : 2 * block]
         total = math.fsum(math.exp(score) for score in scores)
         agree(part.lse, math.log(total), "a block's lse and its total", FP32)
-        yield claim(
-            "block-alone", {"answer": part.out, "total_exp": total}, block=block
-        )
+        found = {"answer": whole(part.out), "total_exp": whole(total)}
+        yield claim("block-alone", found, block=block)
     mean = sum(part.out for part in parts) / len(parts)
-    yield claim("blocks-averaged", {"answer": mean, "whole_row": right})
+    yield claim("blocks-averaged", {"mean": mean, "whole_row": right})
     weights = [math.exp(part.lse) for part in parts]
     shares = [weight / sum(weights) for weight in weights]
     answer = sum(s * part.out for s, part in zip(shares, parts, strict=True))
@@ -104,6 +104,25 @@ def weighted_parts() -> Iterator[Claim]:
             }
             cut = " | ".join(str(part.keys) for part in parts)
             yield claim("weighted-blocks", found, weighed_by=way, pieces=cut)
+
+
+def averaged_at_random(rows: int = 200, seed: int = 0) -> Iterator[Claim]:
+    """By how much the mean of 8 blocks of 64 random keys misses, in percent.
+
+    Of the root mean square of the right answers, over rows whose scores are
+    normal with the spread given.
+    """
+    draw = np.random.default_rng(seed)
+    for spread in (0.1, 1.0, 3.0):
+        s = draw.standard_normal((rows, 8, 64)) * spread
+        v = draw.standard_normal((rows, 8, 64))
+        weights = np.exp(s - s.max((1, 2), keepdims=True))
+        right = (weights * v).sum((1, 2)) / weights.sum((1, 2))
+        averaged = ((weights * v).sum(2) / weights.sum(2)).mean(1)
+        missed = np.sqrt(np.square(averaged - right).mean() / np.square(right).mean())
+        found = {"missed": 100 * float(missed)}
+        sizes = {"rows": rows, "seed": seed, "score_spread": spread}
+        yield claim("averaged-at-random", found, **sizes)
 
 
 def gaps() -> Iterator[Claim]:
@@ -258,13 +277,14 @@ def first_blocks(rows: int = 2000, seed: int = 0) -> Iterator[Claim]:
                 raise ValueError("an alpha was forgotten, and its row cannot tell")
             untouched += first
         found = {"untouched": 100 * untouched / rows}
-        yield claim("first-block", found, blocks=blocks, rows=rows, seed=seed)
+        yield claim("first-block", found, key_blocks=blocks, rows=rows, seed=seed)
 
 
 def block_claims() -> Iterator[Claim]:
     """The claims of this file."""
     yield from blocks_alone()
     yield from weighted_parts()
+    yield from averaged_at_random()
     yield from gaps()
     yield from merged_states()
     yield from orders()

@@ -82,7 +82,7 @@ def test_saving_grows_with_the_length_and_is_none_when_short(bill):
 
 def test_the_mean_of_blocks_is_not_the_row(blocks):
     claims = {case["claim"]: found for case, found in blocks.blocks_alone()}
-    assert claims["blocks-averaged"]["answer"] == 0.5
+    assert claims["blocks-averaged"]["mean"] == 0.5
     assert claims["blocks-averaged"]["whole_row"] == pytest.approx(0.9999546021)
     assert claims["block-shares"]["answer"] == pytest.approx(0.9999546021)
 
@@ -146,7 +146,7 @@ def test_a_fault_that_no_row_notices_is_refused(blocks, monkeypatch):
 
 def test_share_of_rows_that_cannot_tell_is_one_in_so_many_blocks(blocks):
     for case, found in blocks.first_blocks(rows=400):
-        expected = 100 / case["blocks"]
+        expected = 100 / case["key_blocks"]
         assert found["untouched"] == pytest.approx(expected, abs=8)
 
 
