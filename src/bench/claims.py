@@ -13,6 +13,10 @@ from bench.rows import Columns, Rows
 def all_claims() -> Iterator[tuple[Columns, Columns]]:
     """Every claim. TRITON_INTERPRET must have been set before this is called."""
     from bench import (
+        claims_backward,
+        claims_backward_kernels,
+        claims_backward_kernels_cost,
+        claims_backward_kernels_tiles,
         claims_causal,
         claims_compiled,
         claims_end,
@@ -50,6 +54,10 @@ def all_claims() -> Iterator[tuple[Columns, Columns]]:
     yield from claims_tiles.compiled_claims()
     yield from claims_end.end_claims()
     yield from claims_pitfalls.pitfall_claims()
+    yield from claims_backward.backward_claims()
+    yield from claims_backward_kernels.backward_kernel_claims()
+    yield from claims_backward_kernels_cost.cost_claims()
+    yield from claims_backward_kernels_tiles.compiled_claims()
 
 
 def main() -> None:

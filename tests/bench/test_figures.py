@@ -9,7 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.figures import FIGURES, drawing, faster_roles
+from bench.figures import (
+    FIGURES,
+    backward_bill,
+    backward_blocks,
+    backward_warps,
+    drawing,
+    faster_roles,
+)
 from bench.figures.__main__ import main
 from bench.figures.lazy_base import GROWTH, MAXIMA, bases
 from bench.figures.register_bars import USED
@@ -139,3 +146,80 @@ def test_swizzled_the_piece_is_in_every_column_once():
 def test_registers_that_change_hands_are_as_many_as_before():
     with pytest.raises(ValueError, match="504 registers became 512"):
         faster_roles.registers_moved(loader=32)
+
+
+def test_squares_of_the_bill_have_the_areas_of_the_bytes():
+    side = backward_bill.sides()
+    assert (side["P"] / side["Q"]) ** 2 == pytest.approx(64)
+    assert (side["P"] / side["lse"]) ** 2 == pytest.approx(4096)
+
+
+def test_three_matrices_are_alive_at_once_and_none_of_ours():
+    def most(rows):
+        matrices = [row[1:3] for row in rows if row[3] == 2]
+        return max(
+            (sum(a <= at < b for a, b in matrices) for at, _ in matrices), default=0
+        )
+
+    assert most(backward_bill.NAIVE) == 3
+    assert most(backward_bill.OURS) == 0
+
+
+def test_bars_of_the_row_weigh_what_they_should():
+    assert backward_blocks.answer(backward_blocks.alone()) == 1.0
+    row = backward_blocks.weights(backward_blocks.SCORES)
+    assert sum(row) == pytest.approx(1)
+    assert backward_blocks.answer(row) == pytest.approx(backward_blocks.share(10))
+    with pytest.raises(ValueError, match="no sign for a weight"):
+        backward_blocks._weight(0.3)
+
+
+def test_every_order_ends_with_all_four_blocks():
+    svg = ElementTree.fromstring(FIGURES["any-order"]())
+    kinds = Counter(b.get("class") for b in svg.iter(SVG + "rect"))
+    assert kinds == {"tile": 3 * 6, "full": 3}
+
+
+def test_both_walks_of_the_backward_have_every_block_that_is_seen():
+    svg = ElementTree.fromstring(FIGURES["backward-walks"]())
+    numbers = [t.text for t in svg.iter(SVG + "text") if t.text.isdecimal()]
+    # Of 4 rows the first sees 3 blocks of keys, each further one a block more.
+    assert len(numbers) == 2 * (3 + 4 + 5 + 6)
+    boxes = Counter(b.get("class") for b in svg.iter(SVG + "rect"))
+    assert boxes["diagonal"] == 2 * 4
+    assert boxes["skipped"] == 2 * (3 + 2 + 1)
+
+
+def test_a_weight_is_computed_again_in_less_time_than_it_is_stored_but_at_512():
+    svg = ElementTree.fromstring(FIGURES["backward-recompute"]())
+    (line,) = (p for p in svg.iter(SVG + "path") if p.get("class") == "now")
+    edge = float(re.match(r"M([\d.]+)", line.get("d"))[1])
+    ends = [
+        float(b.get("x")) + float(b.get("width"))
+        for b in svg.iter(SVG + "rect")
+        if b.get("class") == "tile"
+    ]
+    assert [end < edge for end in ends] == [True, True, True, False]
+
+
+def test_what_a_key_warpgroup_holds_fits_its_registers():
+    for group in backward_warps.groups():
+        assert sum(size for _, size in group.parts) < group.limit
+    # 64 rows of fp32 take half a register of each thread for each column.
+    held = dict(backward_warps.groups()[0].parts)
+    assert held["dK"] == held["dV"] == 128 / 2
+
+
+def test_the_products_of_the_timeline_do_not_overlap():
+    for lanes in (backward_warps._shared_dq(), backward_warps._helper()):
+        for _, spans in lanes:
+            ends = [span.start + span.length for span in spans]
+            starts = [span.start for span in spans[1:]]
+            assert all(e <= s + 1e-9 for e, s in zip(ends[:-1], starts, strict=True))
+
+
+def test_registers_of_the_backward_are_those_that_its_roles_ask_for():
+    source = Path(__file__).parents[2] / "src/flashwalk/hopper/backward.py"
+    asked = re.findall(r"\], \[[4, ]+\], \[([\d, ]+)\]\)", source.read_text("utf-8"))
+    drawn = [group.limit for group in backward_warps.groups()]
+    assert asked == [f"{drawn[1]}, {drawn[1]}, {drawn[2]}", f"{drawn[0]}, {drawn[0]}"]

@@ -48,7 +48,8 @@ def test_the_front_matter_is_whole(chapter: Path) -> None:
     assert set(found) >= PARTS
     assert (ROOT / "src" / str(found["kernel"])).is_file()
     for needed in (*found["needs"], *([found["next"]] if found["next"] else [])):
-        assert (chapter.parent / f"{needed}.md").is_file(), needed
+        pages = [chapter.parent / f"{needed}{end}" for end in (".md", ".ipynb")]
+        assert any(page.is_file() for page in pages), needed
 
 
 def test_the_first_words_are_the_question(chapter: Path) -> None:

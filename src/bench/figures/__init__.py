@@ -6,6 +6,13 @@ each lie in a .toml file of its name.
 
 from collections.abc import Callable
 
+from bench.figures.backward_bill import alive_when, memory_bill
+from bench.figures.backward_blocks import blocks_alone, lse_gap
+from bench.figures.backward_merge import any_order, two_states_meet
+from bench.figures.backward_ownership import owners, walks
+from bench.figures.backward_recompute import recompute
+from bench.figures.backward_row import delta_two_ways, one_bad_row
+from bench.figures.backward_warps import registers, timeline, warps
 from bench.figures.causal_mask import causal_blocks, causal_shapes
 from bench.figures.faster_descriptors import swizzle, tile_at_the_end
 from bench.figures.faster_instructions import exponentials, register_file, two_loops
@@ -46,4 +53,18 @@ FIGURES: dict[str, Callable[[], str]] = {
     "sequence-end": sequence_end,
     "tile-order": tile_order,
     "between-powers": between_powers,
+    "memory-bill": memory_bill,
+    "alive-when": alive_when,
+    "blocks-alone": blocks_alone,
+    "lse-gap": lse_gap,
+    "two-states-meet": two_states_meet,
+    "any-order": any_order,
+    "delta-two-ways": delta_two_ways,
+    "one-bad-row": one_bad_row,
+    "backward-owners": owners,
+    "backward-walks": walks,
+    "backward-recompute": recompute,
+    "backward-warps": warps,
+    "backward-registers": registers,
+    "backward-timeline": timeline,
 }
