@@ -216,3 +216,10 @@ def test_the_products_of_the_timeline_do_not_overlap():
             ends = [span.start + span.length for span in spans]
             starts = [span.start for span in spans[1:]]
             assert all(e <= s + 1e-9 for e, s in zip(ends[:-1], starts, strict=True))
+
+
+def test_registers_of_the_backward_are_those_that_its_roles_ask_for():
+    source = Path(__file__).parents[2] / "src/flashwalk/hopper/backward.py"
+    asked = re.findall(r"\], \[[4, ]+\], \[([\d, ]+)\]\)", source.read_text("utf-8"))
+    drawn = [group.limit for group in backward_warps.groups()]
+    assert asked == [f"{drawn[1]}, {drawn[1]}, {drawn[2]}", f"{drawn[0]}, {drawn[0]}"]
