@@ -95,7 +95,8 @@ def test_tails(dtype, device, seqlens, record_property):
     found = run(backward, case)
     judge(case, found).record(record_property)
     expected = torch.full_like(v, seqlen_q / seqlen_k)
-    assert torch.allclose(found.dv, expected, rtol=4 * torch.finfo(dtype).eps)
+    # A weight is exp(-lse): in fp32 a lse of 5 alone is off by 2 to 3 ulp of it.
+    assert torch.allclose(found.dv, expected, rtol=16 * torch.finfo(dtype).eps)
     assert not found.dq.any()
 
 
