@@ -116,11 +116,11 @@ def attention(
             one from PyTorch's generator, so that torch.manual_seed makes runs
             equal, and each call drops others.
         deterministic: whether dq must be bitwise equal from run to run; dk and dv
-            always are. The Hopper backward adds up dq in whatever order its
-            blocks come, so True takes the portable one, which is slower. So does
+            always are. In 16 bits and at head dims up to 128 the Hopper backward
+            adds up dq in whatever order its blocks come; there True takes the
+            portable one, which is slower. So does
             torch.use_deterministic_algorithms(True), as it is set when the
-            backward runs. Without a Hopper GPU, in fp32 or with dropout, all
-            gradients are bitwise equal anyway.
+            backward runs. Everywhere else dq is bitwise equal anyway.
         return_lse: whether to return lse too.
 
     Returns:

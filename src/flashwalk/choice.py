@@ -41,6 +41,8 @@ _ROWS_OF_A_TILE = 128
 # The Hopper backward's small kernels go by 32 rows along the second axis of a
 # grid, which ends at 65535.
 _MAX_QUERIES = 2**20
+# Up to this head dim it adds to dq in whatever order its blocks come.
+_DQ_IN_ANY_ORDER = 128
 
 
 class Choice(NamedTuple):
@@ -137,16 +139,17 @@ def choose_backward(
     """Which kernel computes the gradients, for arguments that have been checked."""
     if dropout:
         return Choice("portable", "the Hopper kernel drops no weights")
-    if deterministic:
-        return Choice("portable", "deterministic: its dq is summed in one order")
-    if torch.are_deterministic_algorithms_enabled():
-        return Choice("portable", "torch.use_deterministic_algorithms is on")
-    forward = choose(q, k, v, softmax_scale)
-    if forward.kernel != "hopper":
+    of_forward = choose(q, k, v, softmax_scale)
+    if of_forward.kernel != "hopper":
         # What the Hopper forward refuses the Hopper backward refuses too.
-        return Choice("portable", forward.reason)
+        return Choice("portable", of_forward.reason)
     if isinstance(hopper := _hopper("backward"), str):
         return Choice("portable", hopper)
+    if q.shape[3] <= _DQ_IN_ANY_ORDER:
+        if deterministic:
+            return Choice("portable", "deterministic: its dq is summed in one order")
+        if torch.are_deterministic_algorithms_enabled():
+            return Choice("portable", "torch.use_deterministic_algorithms is on")
     if q.shape[3] > (limit := max(hopper.TILES)):
         return Choice("portable", f"the Hopper kernel's head_dim ends at {limit}")
     if q.shape[2] > _MAX_QUERIES:
