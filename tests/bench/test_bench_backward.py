@@ -187,26 +187,36 @@ def test_the_gradients_of_an_implementation_are_right_each_time(name):
         judge.error(call.output(call.run()))
 
 
-@pytest.mark.parametrize(
-    ("name", "deterministic"), [("flashwalk", False), ("portable", True)]
-)
-def test_equal_gradients_are_asked_for_of_the_portable_kernels_alone(
-    monkeypatch, name, deterministic
-):
+def test_ours_is_the_public_function_and_its_forward_is_not_timed(monkeypatch):
     asked = []
 
-    def attention(q, k, v, *, causal, deterministic=False):
-        asked.append((causal, deterministic))
+    def attention(q, k, v, *, causal):
+        asked.append(causal)
         return q * k.sum() * v.sum()
 
-    monkeypatch.setattr(
-        implementations_backward, "flashwalk", SimpleNamespace(attention=attention)
-    )
-    inputs, do = problem(SQUARE)
-    call = BACKWARDS[name](SQUARE, inputs, do)
+    module = SimpleNamespace(attention=attention)
+    monkeypatch.setattr(implementations_backward, "flashwalk", module)
+    call = BACKWARDS["flashwalk"](SQUARE, *problem(SQUARE))
     call.run()
-    # The forward once, beforehand: what is timed is the backward alone.
-    assert asked == [(True, deterministic)]
+    assert asked == [True]
+
+
+def test_the_portable_kernels_are_launched_by_their_own_module(monkeypatch):
+    launched = []
+    launch = implementations_backward.backward.launch
+
+    def spy(*tensors, **how):
+        launched.append(how)
+        launch(*tensors, **how)
+
+    module = SimpleNamespace(launch=spy)
+    monkeypatch.setattr(implementations_backward, "backward", module)
+    call = BACKWARDS["portable"](SMALL, *problem(SMALL))
+    assert launched == []
+    first, second = call.run(), call.run()
+    assert launched == [{"causal": True, "softmax_scale": 0.25}] * 2
+    # As users get them: made anew in each call.
+    assert all(x is not y for x, y in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("name", ["fa2", "cudnn"])
