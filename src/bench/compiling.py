@@ -195,7 +195,7 @@ def _compile(launch: Launch, folder: Path) -> None:
     def compile_only(
         kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any
     ) -> None:
-        plain = {k: v for k, v in options.items() if isinstance(v, int)}
+        plain = compile_options(kernel, args, options)
         _note(folder / _BEGUN, (kernel.fn.__name__, plain))
         log.seek(0)
         log.truncate()
@@ -210,6 +210,18 @@ def _compile(launch: Launch, folder: Path) -> None:
         # What ptxas says of an error is in what Triton prints.
         print(log.getvalue(), f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(_REFUSED)
+
+
+def compile_options(
+    kernel: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> Options:
+    """What fixes a kernel when it is compiled, however it was passed on."""
+    fixed = {
+        param.name: arg
+        for param, arg in zip(kernel.params, args, strict=False)
+        if param.is_constexpr
+    }
+    return {k: v for k, v in (fixed | options).items() if isinstance(v, int)}
 
 
 def _redirect_errors(folder: Path) -> None:

@@ -35,7 +35,7 @@ FUNCTION = "_attn_fwd"
 # What the tests need; another file of these folders makes no record stale.
 SOURCES = (
     *("__init__.py", "arguments.py", "attention.py", "choice.py"),
-    *("forward.py", "operators.py", "reference.py"),
+    *("forward.py", "operators.py", "reference.py", "signature.py"),
 )
 TESTS = ("accuracy.py", "conftest.py", "problems.py")
 TEST_FILES = ("test_forward.py", "test_memory.py")

@@ -50,6 +50,21 @@ def kernel(ptx=PTX, tmem_size=None):
     return SimpleNamespace(asm={"ptx": ptx}, metadata=metadata)
 
 
+def test_constants_count_however_they_are_passed():
+    kernel = SimpleNamespace(
+        params=[
+            SimpleNamespace(name=name, is_constexpr=name.isupper())
+            for name in ("x", "n", "GROUPS", "NAME", "STAGES")
+        ]
+    )
+    options = {"GROUPS": 3, "NAME": "no number", "STAGES": 2, "num_warps": 4}
+    named = compiling.compile_options(kernel, (0, 5), options)
+    placed = compiling.compile_options(
+        kernel, (0, 5, 3, "no number", 2), {"num_warps": 4}
+    )
+    assert named == placed == {"GROUPS": 3, "STAGES": 2, "num_warps": 4}
+
+
 # --- What the compiler says ---
 
 

@@ -42,3 +42,17 @@ def test_the_most_telling_test_fails_for_the_fewest_steps():
     times = {"f.py::test_all[a]": 9, "f.py::test_this[b]": 2, "f.py::test_that": 2}
     assert steps.telling(times, times) == "f.py::test_this"
     assert steps.telling([], times) == ""
+
+
+def test_the_copy_has_all_that_attention_imports():
+    package = steps.ROOT / "src" / "flashwalk"
+    for file in steps.SOURCES:
+        for node in ast.parse((package / file).read_text()).body:
+            if isinstance(node, ast.ImportFrom) and node.module == "flashwalk":
+                wanted = [name.name for name in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                wanted = [node.module.removeprefix("flashwalk.")]
+            else:
+                continue
+            modules = [n for n in wanted if (package / f"{n}.py").is_file()]
+            assert {f"{name}.py" for name in modules} <= set(steps.SOURCES), file
