@@ -172,8 +172,8 @@ def _shared_dq() -> list[tuple[str, list[Span]]]:
         names = enumerate(("S", "dP", "dV", "dQ", "dK"))
         products += [product(at + k, 1, name) for k, name in names]
         between += [softmax(at + 1, 1, "P"), softmax(at + 2, 0.9, "dS")]
-        between.append(softmax(at + 4, 0.5, ""))
-        sent.append(softmax(at + 4.5, 0.5 if at else 1, "" if at else "+dQ"))
+        between.append(softmax(at + 4, 0.7, "dQ"))  # to shared memory
+        sent.append(softmax(at + 4.7, 0.3 if at else 1, "" if at else "+dQ"))
     return [("products", products), ("between", between), ("tma", sent)]
 
 
@@ -185,7 +185,7 @@ def _helper() -> list[tuple[str, list[Span]]]:
         products += [product(at + 2.6, 1, "dV"), product(at + 3.6, 1, "dK")]
         between += [softmax(at + 1, 1.6, "P"), softmax(at + 2.6, 0.9, "dS")]
     helper = [product(3.6, 2, "dQ"), product(8.2, 1.8, "dQ")]
-    sent = [softmax(5.6, 0.5, ""), softmax(6.1, 1, "+dQ")]
+    sent = [softmax(5.6, 0.7, "dQ"), softmax(6.3, 1, "+dQ")]
     return [
         ("products", products),
         ("between", between),
