@@ -59,10 +59,10 @@ EDITS = {
         "",
     ),
     "an f-string in other pieces": (
-        'f"q must have batch * nheads * ceil(seqlen / {_MIN_BLOCK_M}) of at "\n'
-        '            f"most {_MAX_PROGRAMS}, got {programs}"',
-        'f"q must have batch * nheads * ceil(seqlen / {_MIN_BLOCK_M})"\n'
-        '            " of at most "\n            f"{_MAX_PROGRAMS}, got {programs}"',
+        'f"{name} must have batch * nheads * ceil(seqlen / {_MIN_BLOCK}) of at "\n'
+        '                f"most {_MAX_PROGRAMS}, got {programs}"',
+        'f"{name} must have batch * nheads * ceil(seqlen / {_MIN_BLOCK})"\n'
+        '                " of at most "\n                f"{_MAX_PROGRAMS}, got {programs}"',
         "",
     ),
     # --- silent: comments and docstrings
@@ -165,7 +165,11 @@ EDITS = {
         "k, q, v, out, lse,\n        softmax_scale,\n        *q",
         "launch file",
     ),
-    "a check left out": ("    _check_sizes(q, k)\n", "", "attention"),
+    "a check left out": (
+        '    check_flag("deterministic", deterministic)\n',
+        "",
+        "attention",
+    ),
     "a default of the last overload": (
         "    return_lse: bool = False,\n",
         "    return_lse: bool = True,\n",
