@@ -62,7 +62,8 @@ EDITS = {
         'f"{name} must have batch * nheads * ceil(seqlen / {_MIN_BLOCK}) of at "\n'
         '                f"most {_MAX_PROGRAMS}, got {programs}"',
         'f"{name} must have batch * nheads * ceil(seqlen / {_MIN_BLOCK})"\n'
-        '                " of at most "\n                f"{_MAX_PROGRAMS}, got {programs}"',
+        '                " of at most "\n'
+        '                f"{_MAX_PROGRAMS}, got {programs}"',
         "",
     ),
     # --- silent: comments and docstrings
