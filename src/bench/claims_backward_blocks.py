@@ -4,6 +4,7 @@ The kernel answers in the interpreter: TRITON_INTERPRET must be set before Trito
 is imported.
 """
 
+import functools
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -132,7 +133,10 @@ def gaps() -> Iterator[Claim]:
 
 
 class Sums(NamedTuple):
-    """Three numbers of a row: maximum, denominator, numerator."""
+    """Three numbers of a row: maximum, denominator, numerator.
+
+    Those of NumPy may be fp32, and stay so when two states are joined.
+    """
 
     m: float
     l: float  # noqa: E741
@@ -147,7 +151,7 @@ def joined(one: Sums, two: Sums) -> Sums:
     m = max(one.m, two.m)
     if m == -math.inf:  # neither has seen a key; -inf - (-inf) is NaN
         return EMPTY
-    alpha, beta = math.exp(one.m - m), math.exp(two.m - m)
+    alpha, beta = np.exp(one.m - m), np.exp(two.m - m)
     return Sums(m, alpha * one.l + beta * two.l, alpha * one.a + beta * two.a)
 
 
@@ -161,13 +165,14 @@ def merged_states() -> Iterator[Claim]:
     agree(joined(second, first).a, both.a, "the merge and its mirror image")
     agree(joined(EMPTY, first).a, first.a, "the merge with nothing")
     for name, state in {"first": first, "second": second, "both": both}.items():
-        found = {
+        numbers = {
             "m_new": state.m,
             "l_i": state.l,
             "acc": state.a,
             "out": state.a / state.l,
             "factor": math.exp(state.m - both.m),
         }
+        found = {column: float(number) for column, number in numbers.items()}
         yield claim("met-states", found, state=name)
 
 
@@ -186,48 +191,31 @@ def orders(keys: int = 4096, block: int = 64, seed: int = 0) -> Iterator[Claim]:
     pieces = (slice(i, i + block) for i in range(0, keys, block))
     states = [_fp32_state(s[here], v[here]) for here in pieces]
     found = {
-        "left-to-right": _chain(states),
-        "right-to-left": _chain(states[::-1]),
+        "left-to-right": functools.reduce(joined, states),
+        "right-to-left": functools.reduce(joined, states[::-1]),
         "tree": _tree(states),
     }
-    for order, (_, l_i, acc) in found.items():
-        out = float(acc / l_i)
+    outs = {order: float(sums.a / sums.l) for order, sums in found.items()}
+    for order, out in outs.items():
         agree(out, exact, f"{order} and the whole row", FP32)
-        first = found["left-to-right"]
         values = {
             "error": abs(out - exact),
-            "difference": abs(out - float(first[2] / first[1])),
+            "difference": abs(out - outs["left-to-right"]),
         }
         sizes = {"keys": keys, "block_n": block, "seed": seed}
         yield claim("merge-order", values, merge_order=order, **sizes)
 
 
-State32 = tuple[np.float32, np.float32, np.float32]
-
-
-def _fp32_state(s: np.ndarray, v: np.ndarray) -> State32:
+def _fp32_state(s: np.ndarray, v: np.ndarray) -> Sums:
     s, v = s.astype(np.float32), v.astype(np.float32)
     p = np.exp(s - s.max())
-    return s.max(), p.sum(), (p * v).sum()
+    return Sums(s.max(), p.sum(), (p * v).sum())
 
 
-def _meet(one: State32, two: State32) -> State32:
-    m = max(one[0], two[0])
-    alpha, beta = np.exp(one[0] - m), np.exp(two[0] - m)
-    return m, alpha * one[1] + beta * two[1], alpha * one[2] + beta * two[2]
-
-
-def _chain(states: Sequence[State32]) -> State32:
-    state = states[0]
-    for other in states[1:]:
-        state = _meet(state, other)
-    return state
-
-
-def _tree(states: Sequence[State32]) -> State32:
+def _tree(states: Sequence[Sums]) -> Sums:
     while len(states) > 1:
         pairs = zip(states[::2], states[1::2], strict=True)
-        states = [_meet(one, two) for one, two in pairs]
+        states = [joined(one, two) for one, two in pairs]
     return states[0]
 
 

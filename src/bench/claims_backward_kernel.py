@@ -4,28 +4,24 @@ A broken kernel is the text of backward.py with a few lines changed. It must be
 interpreted: TRITON_INTERPRET must be set before Triton is imported.
 """
 
-import itertools
-import linecache
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from bench.claims_backward_blocks import parts_of
 from bench.claims_backward_gradients import softmax_backward
 from bench.claims_end import merge
-from bench.claims_kernel import FP32, Edit
+from bench.claims_kernel import FP32, Edit, edited
 from bench.claims_walk import SCORES, VALUES, Claim, agree, claim, softmax_average
 from flashwalk import backward, forward
 from flashwalk.forward import Tile
 
 LOG2E = math.log2(math.e)
 TILE = Tile(block_m=16, block_n=16, num_warps=1, num_stages=1)
-
-_count = itertools.count()
 
 
 class Gradients(NamedTuple):
@@ -38,17 +34,7 @@ class Gradients(NamedTuple):
 
 def backward_with(*edits: Edit) -> ModuleType:
     """The module backward.py with each edit made; the text must occur once."""
-    text = Path(backward.__file__).read_text(encoding="utf-8")
-    for old, new in edits:
-        if text.count(old) != 1:
-            raise ValueError(f"{old.strip()!r}: {text.count(old)} of them, not one")
-        text = text.replace(old, new)
-    # Triton reads the source of what it runs: linecache stands for the file.
-    name = f"backward_variant_{next(_count)}.py"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    module = ModuleType(name.removesuffix(".py"))
-    exec(compile(text, name, "exec"), module.__dict__)
-    return module
+    return edited(backward, edits)
 
 
 def gradients(
@@ -191,17 +177,12 @@ def merged_in_training() -> Iterator[Claim]:
     one = torch.ones(1, 1, 1, 1)
     right = softmax_backward(SCORES, VALUES)
     out = softmax_average(SCORES, VALUES)
-    halves, outs, lses = [], [], []
-    for at in (0, 2):
-        k, v = row(SCORES[at : at + 2]), row(VALUES[at : at + 2])
-        o, lse = torch.empty_like(one), torch.empty(1, 1, 1)
-        forward.launch(one, k, v, o, lse, causal=False, softmax_scale=1.0, tile=TILE)
-        halves.append((k, v))
-        outs.append(o.item())
-        lses.append(lse.item())
+    parts = parts_of(SCORES, VALUES, (2, 2))
+    outs, lses = [part.out for part in parts], [part.lse for part in parts]
     agree(merge(outs, lses), out, "the merged halves and the row", FP32)
     total = sum(math.exp(lse) for lse in lses)
-    for half, (k, v) in enumerate(halves):
+    for half in range(2):
+        k, v = (row(x[2 * half : 2 * half + 2]) for x in (SCORES, VALUES))
         share = math.exp(lses[half]) / total
         dlse = torch.full((1, 1, 1), share * (outs[half] - out))
         whole = gradients(backward, one, k, v, share * one, dlse).dk

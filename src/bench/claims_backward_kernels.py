@@ -5,11 +5,12 @@ to a number, both are gone and must agree.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from bench.claims_traffic import GIB, MIB, whole
+from bench.claims_backward import SIZE
+from bench.claims_backward_gradients import softmax_backward
+from bench.claims_traffic import ELEMENT, GIB, MIB, whole
 from bench.claims_walk import (
     BLOCK_N,
     SCORES,
@@ -17,7 +18,6 @@ from bench.claims_walk import (
     Claim,
     agree,
     claim,
-    log_sum_exp,
     softmax_average,
 )
 from bench.rows import Columns
@@ -31,32 +31,17 @@ WAYS = {
 }
 COUNTED = 5  # the products that everyone's TFLOP/s of a backward are counted with
 
-# The sizes of the article: batch 1, 32 heads, 8192 tokens, head dim 128, 16 bits.
-NHEADS, SEQLEN, HEAD_DIM, ELEMENT, SUM = 32, 8192, 128, 2, 4
+NHEADS, SEQLEN, HEAD_DIM = SIZE.nheads, SIZE.seqlen_k, SIZE.head_dim  # one batch
+SUM = 4  # bytes of a sum, in fp32
 
 
 # --- One row by hand ---
 
 
-class Ledger(NamedTuple):
-    """One query q = 1 against the keys SCORES, so that its scores are the keys."""
-
-    p: list[float]
-    delta: float
-    ds: list[float]
-
-
-def ledger() -> Ledger:
-    """p from the lse alone, then ds; the gradient of the output is 1."""
-    lse = log_sum_exp(SCORES)
-    p = [float(np.exp(s - lse)) for s in SCORES]
-    delta = softmax_average(SCORES, VALUES)  # do · out, and do is 1
-    return Ledger(p, delta, [w * (v - delta) for w, v in zip(p, VALUES, strict=True)])
-
-
 def by_owner() -> Iterator[Claim]:
     """What each block of keys can finish, and the part of dq that it can only add."""
-    p, delta, ds = ledger()
+    row = softmax_backward(SCORES, VALUES)
+    p, ds = [key.weight for key in row], [key.ds for key in row]
     parts = []
     for block, at in enumerate(range(0, len(SCORES), BLOCK_N), 1):
         keys = SCORES[at : at + BLOCK_N]
@@ -76,7 +61,9 @@ def by_owner() -> Iterator[Claim]:
     agree(dq, slope(lambda q: _out(q, SCORES), 1.0), "dq and a difference", 1e-8)
     for j, gradient in enumerate(ds):
         agree(gradient, _slope_of_key(j), f"dk of key {j} and a difference", 1e-8)
-    yield claim("by-owner-sum", {"dq_sum": dq, "delta_row": delta})
+    yield claim(
+        "by-owner-sum", {"dq_sum": dq, "delta_row": softmax_average(SCORES, VALUES)}
+    )
 
 
 def slope(function: Callable[[float], float], at: float, step: float = 1e-5) -> float:
@@ -215,12 +202,3 @@ def backward_kernel_claims() -> Iterator[Claim]:
     yield from walks()
     yield from orders()
     yield from groups()
-
-
-def main() -> None:
-    for case, values in backward_kernel_claims():
-        print(case, values)
-
-
-if __name__ == "__main__":
-    main()

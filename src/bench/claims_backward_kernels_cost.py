@@ -8,10 +8,11 @@ bytes; peak and bandwidth are those of the data sheet, as in claims_traffic.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from bench.claims_backward_kernels import NHEADS, SEQLEN
+from bench.claims_backward_kernels import NHEADS, SEQLEN, SUM
 from bench.claims_tiles import SM_REGISTERS, WARP
 from bench.claims_traffic import (
     BANDWIDTH_TBS,
+    ELEMENT,
     GIB,
     KIB,
     PEAK_TFLOPS,
@@ -20,7 +21,6 @@ from bench.claims_traffic import (
 from bench.claims_walk import Claim, agree, claim
 
 FLOP_A_CLOCK, EXPS_A_CLOCK, SHARED_A_CLOCK = 4096, 16, 128
-ELEMENT, SUM = 2, 4  # bytes: 16 bits in memory, fp32 in a sum
 WEIGHT_BYTES = 2 * ELEMENT  # stored in 16 bits by the forward, loaded once
 EXP_FLOP = FLOP_A_CLOCK // EXPS_A_CLOCK  # products of the time of an exponential
 RIDGE = PEAK_TFLOPS / BANDWIDTH_TBS  # FLOP a byte
@@ -149,12 +149,3 @@ def cost_claims() -> Iterator[Claim]:
     yield from break_even()
     yield from accumulators()
     yield from shared_memory()
-
-
-def main() -> None:
-    for case, values in cost_claims():
-        print(case, values)
-
-
-if __name__ == "__main__":
-    main()

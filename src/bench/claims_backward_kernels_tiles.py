@@ -8,15 +8,13 @@ bench.claims_compiled does.
 import contextlib
 import io
 import re
-import tempfile
 from collections.abc import Iterator
 
 import torch
-import triton
 
-from bench.claims_compiled import HostDriver, Warmup
-from bench.claims_process import claims_of, print_claims
-from bench.claims_tiles import WARP
+from bench.claims_compiled import Warmup
+from bench.claims_process import claims_of
+from bench.claims_tiles import WARP, number, print_compiled
 from bench.claims_walk import Claim, claim
 from bench.rows import Columns
 from flashwalk import backward, delta
@@ -68,12 +66,11 @@ def tiles() -> Iterator[Claim]:
     for tile in TILES:
         log = compile_tile(tile)
         said = of_dkdv(log)
-        (registers,) = re.findall(r"Used (\d+) registers", said)
-        spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
+        spilled = (number(rf"(\d+) bytes spill {x}", said) for x in ("stores", "loads"))
         found: Columns = {
             "held": 2 * tile.block_n * HEAD_DIM // (tile.num_warps * WARP),
-            "registers": int(registers),
-            "spills": sum(map(int, spilled)),
+            "registers": number(r"Used (\d+) registers", said),
+            "spills": sum(spilled),
             "codes": ", ".join(sorted(set(re.findall(r"C75\d\d", log)))) or "none",
         }
         case = {"block_m": tile.block_m, "block_n": tile.block_n}
@@ -86,11 +83,7 @@ def compiled_claims() -> list[Claim]:
 
 
 def main() -> None:
-    triton.runtime.driver.set_active(HostDriver())
-    triton.knobs.nvidia.dump_ptxas_log = True
-    with tempfile.TemporaryDirectory() as folder:
-        triton.knobs.cache.dir = folder  # ptxas speaks when it compiles, not later
-        print_claims((tiles,))
+    print_compiled(tiles)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ before Triton is imported.
 import itertools
 import linecache
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -61,17 +61,23 @@ class Row(NamedTuple):
 
 def kernel_with(*edits: Edit) -> ModuleType:
     """The module forward.py with each edit made; the text must occur once."""
-    text = Path(forward.__file__).read_text(encoding="utf-8")
+    return edited(forward, edits)
+
+
+def edited(module: ModuleType, edits: Iterable[Edit]) -> ModuleType:
+    """A copy of a kernel's module with each edit made; the text must occur once."""
+    path = Path(str(module.__file__))
+    text = path.read_text(encoding="utf-8")
     for old, new in edits:
         if text.count(old) != 1:
             raise ValueError(f"{old.strip()!r}: {text.count(old)} of them, not one")
         text = text.replace(old, new)
     # Triton reads the source of what it runs: linecache stands for the file.
-    name = f"forward_variant_{next(_count)}.py"
+    name = f"{path.stem}_variant_{next(_count)}.py"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    module = ModuleType(name.removesuffix(".py"))
-    exec(compile(text, name, "exec"), module.__dict__)
-    return module
+    variant = ModuleType(name.removesuffix(".py"))
+    exec(compile(text, name, "exec"), variant.__dict__)
+    return variant
 
 
 def rows_of(

@@ -8,7 +8,7 @@ import contextlib
 import io
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import product
 from types import ModuleType
@@ -159,12 +159,17 @@ def compiled_claims() -> list[Claim]:
     return claims_of("bench.claims_tiles")
 
 
-def main() -> None:
+def print_compiled(*sources: Callable[[], Iterable[Claim]]) -> None:
+    """Prints the claims of a program that compiles, and reads what ptxas says."""
     triton.runtime.driver.set_active(HostDriver())
     triton.knobs.nvidia.dump_ptxas_log = True
     with tempfile.TemporaryDirectory() as folder:
         triton.knobs.cache.dir = folder  # ptxas speaks when it compiles, not later
-        print_claims((tiles, two_kernels, one_division_a_row, kernels_for_lengths))
+        print_claims(sources)
+
+
+def main() -> None:
+    print_compiled(tiles, two_kernels, one_division_a_row, kernels_for_lengths)
 
 
 if __name__ == "__main__":

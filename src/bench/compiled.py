@@ -116,8 +116,6 @@ def gradient_cases() -> Iterator[Case]:
     """The launches of the backward, each with its own tiles; then those of dropout,
     where one mask of the scores is enough."""
     for (choice, module), head_dim in product(BACKWARD.items(), HEAD_DIMS):
-        if module is hopper_backward and head_dim not in hopper_backward.TILES:
-            continue
         for causal in (False, True):
             launch = Launch(module.__name__, HOME, head_dim, causal)
             yield Case("backward", "", launch, choice)

@@ -1,5 +1,7 @@
 """Owners, products, walks and bytes of the backward, beside other ways to count."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,8 @@ def test_parts_of_dq_add_up():
 
 
 def test_a_forgotten_delta_is_noticed(monkeypatch):
-    monkeypatch.setattr(kernels, "softmax_average", lambda scores, values: 0.0)
+    forgotten = partial(kernels.softmax_backward, delta=0.0)
+    monkeypatch.setattr(kernels, "softmax_backward", forgotten)
     with pytest.raises(ValueError, match="the gradients of a row's scores"):
         list(kernels.by_owner())
 
