@@ -48,24 +48,28 @@ def attention_forward(
     seed: None for no dropout, else (1,) in int64 on q's device (`new_seed`).
     deterministic: is for the backward; there is one forward.
     Goes through the dispatcher if anything there could want to see the call,
-    else straight to the kernel, which saves host time.
+    else straight to autograd or to the kernel, which saves host time.
     """
-    if (
+    asked = (q, k, v, causal, softmax_scale, seed, dropout_p, deterministic)
+    if _is_watched(q, k, v):
+        out, lse = torch.ops.flashwalk.attention_forward.default(*asked)
+        return out, lse
+    if torch.is_grad_enabled() and (
+        q.requires_grad or k.requires_grad or v.requires_grad
+    ):
+        out, lse = _Attention.apply(*asked)
+        return out, lse
+    return _forward(*asked)
+
+
+def _is_watched(*tensors: torch.Tensor) -> bool:
+    """Whether a compiler, a mode, a transform or a kind of tensor wants to see."""
+    return bool(
         torch.compiler.is_compiling()
-        or not type(q) is type(k) is type(v) is torch.Tensor
-        or (
-            torch.is_grad_enabled()
-            and (q.requires_grad or k.requires_grad or v.requires_grad)
-        )
+        or not all(type(x) is torch.Tensor for x in tensors)
         or torch._C._len_torch_dispatch_stack()
         or torch._C._are_functorch_transforms_active()
-    ):
-        operator = torch.ops.flashwalk.attention_forward.default
-        out, lse = operator(
-            q, k, v, causal, softmax_scale, seed, dropout_p, deterministic
-        )
-        return out, lse
-    return _forward(q, k, v, causal, softmax_scale, seed, dropout_p, deterministic)
+    )
 
 
 def new_seed(device: torch.device, seed: int | None) -> torch.Tensor:
@@ -218,7 +222,10 @@ def _differentiate(
     needs_dq, needs_dk, needs_dv = ctx.needs_input_grad[:3]
     if do is None:
         do = torch.zeros_like(out)
-    dq, dk, dv = torch.ops.flashwalk.attention_backward.default(
+    # With create_graph, too, so that who differentiates again is told.
+    watched = torch.is_grad_enabled() or _is_watched(q, k, v, do)
+    backward = torch.ops.flashwalk.attention_backward.default if watched else _backward
+    dq, dk, dv = backward(
         q, k, v, out, lse, do, dlse, ctx.causal, ctx.softmax_scale,
         seed, ctx.dropout_p, ctx.deterministic, needs_dq, needs_dk or needs_dv,
     )  # fmt: skip
@@ -228,6 +235,18 @@ def _differentiate(
         dv if needs_dv else None,
         *(None, None, None, None, None),
     )
+
+
+class _Attention(torch.autograd.Function):
+    """The operator's gradients without the operator."""
+
+    @staticmethod
+    def forward(ctx: Any, *asked: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        output = _forward(*asked)
+        _save(ctx, asked, output)
+        return output
+
+    backward = staticmethod(_differentiate)
 
 
 def _refuse(ctx: Any, *gradients: torch.Tensor | None) -> None:

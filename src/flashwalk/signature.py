@@ -38,6 +38,38 @@ class Signature(NamedTuple):
         return without_memory(self.k_shape, self.v_strides, self.dtype)
 
 
+class BackwardSignature(NamedTuple):
+    """Of a backward: of q, k and v, and how out, do, dq, dk and dv lie."""
+
+    forward: Signature
+    out_strides: tuple[int, ...]
+    do_strides: tuple[int, ...]
+    dq_strides: tuple[int, ...]
+    dk_strides: tuple[int, ...]
+    dv_strides: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        *others: torch.Tensor,
+    ) -> "BackwardSignature":
+        """others: out, do, dq, dk, dv."""
+        return cls(Signature.of(q, k, v), *(x.stride() for x in others))
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """Tensors like q, k, v, out, do, dq, dk, dv, without memory."""
+        q, k, v = self.forward.q(), self.forward.k(), self.forward.v()
+        like = (q, q, q, k, k)
+        others = (
+            without_memory(x.shape, strides, x.dtype)
+            for x, strides in zip(like, self[1:], strict=True)
+        )
+        return (q, k, v, *others)
+
+
 def without_memory(
     shape: torch.Size, strides: tuple[int, ...], dtype: torch.dtype
 ) -> torch.Tensor:

@@ -10,6 +10,8 @@ import torch
 import triton
 import triton.language as tl
 
+from flashwalk.hopper.host import Recipe, padded_dim
+
 LOG2E = tl.constexpr(math.log2(math.e))
 _ROWS = 32  # of a program
 
@@ -28,7 +30,10 @@ class RowBuffers(NamedTuple):
 
 
 # fmt: off
-@triton.jit(do_not_specialize=["nheads", "seqlen_q", "padded_q", "head_dim"])
+@triton.jit(
+    do_not_specialize=["nheads", "seqlen_q", "padded_q", "head_dim"],
+    do_not_specialize_on_alignment=["lse_ptr", "dlse_ptr"],
+)
 def _before(
     o_ptr, do_ptr, lse_ptr, dlse_ptr, lse2_ptr, delta_ptr, dq_ptr,
     stride_ob, stride_oh, stride_om,
@@ -90,45 +95,68 @@ def _after(
     tl.store(dq_at, dq.to(dq_ptr.dtype.element_ty), mask=mask)
 
 
+def allocate(
+    out: torch.Tensor, padded_q: int, padded_dim: int, *, sums: bool = True
+) -> RowBuffers:
+    """Buffers for out, (batch, nheads, seqlen_q, head_dim); dq is for `sums`."""
+    batch, nheads = out.shape[:2]
+    rows = out.new_empty(batch * nheads, padded_q, dtype=torch.float32)
+    dq = rows.new_empty(batch, nheads, padded_q, padded_dim) if sums else None
+    return RowBuffers(rows, torch.empty_like(rows), dq)
+
+
+def prepare_before(
+    out: torch.Tensor, do: torch.Tensor, rows: RowBuffers, has_dlse: bool
+) -> Recipe:
+    """The launch that fills lse and delta, and empties dq."""
+    batch, nheads, seqlen_q, head_dim = out.shape
+    padded_q = rows.lse.shape[1]
+    return Recipe(
+        (batch * nheads, triton.cdiv(padded_q, _ROWS), 1),
+        (),
+        (
+            *out.stride()[:3], *do.stride()[:3],
+            nheads, seqlen_q, padded_q, head_dim,
+            has_dlse, rows.dq is not None, padded_dim(head_dim), _ROWS,
+        ),
+    )  # fmt: skip
+
+
 def before(
+    recipe: Recipe,
     out: torch.Tensor,
     do: torch.Tensor,
     lse: torch.Tensor,
     dlse: torch.Tensor | None,
-    padded_q: int,
-    padded_dim: int,
-    *,
-    sums: bool = True,
-) -> RowBuffers:
-    """Makes the buffers: delta and lse filled, dq empty, or None without `sums`.
+    rows: RowBuffers,
+) -> None:
+    """Fills lse and delta, and empties dq.
 
-    out, do: (batch, nheads, seqlen_q, head_dim), any strides with the last one
-    1; lse, dlse: (batch, nheads, seqlen_q), fp32, contiguous.
+    out, do: (batch, nheads, seqlen_q, head_dim), the last stride 1, addresses that
+    16 bytes divide; lse, dlse: (batch, nheads, seqlen_q), fp32, contiguous.
     """
-    batch, nheads, seqlen_q, head_dim = out.shape
-    rows = lse.new_empty(batch * nheads, padded_q)
-    delta = torch.empty_like(rows)
-    dq = rows.new_empty(batch, nheads, padded_q, padded_dim) if sums else None
-    grid = (batch * nheads, triton.cdiv(padded_q, _ROWS))
-    _before[grid](
+    recipe.launch(
+        _before, (),
         out, do, lse, lse if dlse is None else dlse,
-        rows, delta, delta if dq is None else dq,
-        *out.stride()[:3], *do.stride()[:3],
-        nheads, seqlen_q, padded_q, head_dim,
-        HAS_DLSE=dlse is not None, HAS_DQ=sums, HEAD_DIM=padded_dim, ROWS=_ROWS,
-        num_warps=4,
+        rows.lse, rows.delta, rows.delta if rows.dq is None else rows.dq,
     )  # fmt: skip
-    return RowBuffers(rows, delta, dq)
 
 
-def after(sums: torch.Tensor, dq: torch.Tensor, softmax_scale: float) -> None:
-    """Rounds what was summed up into dq, scaled; the last stride of dq is 1."""
+def prepare_after(rows: RowBuffers, dq: torch.Tensor, softmax_scale: float) -> Recipe:
+    """The launch that rounds what was summed up into dq, scaled."""
     batch, nheads, seqlen_q, head_dim = dq.shape
-    padded_q, padded_dim = sums.shape[2:]
-    grid = (batch * nheads, triton.cdiv(padded_q, _ROWS))
-    _after[grid](
-        sums, dq, softmax_scale,
-        *dq.stride()[:3],
-        nheads, seqlen_q, padded_q, head_dim,
-        HEAD_DIM=padded_dim, ROWS=_ROWS, num_warps=4,
+    padded_q = rows.lse.shape[1]
+    return Recipe(
+        (batch * nheads, triton.cdiv(padded_q, _ROWS), 1),
+        (),
+        (
+            softmax_scale, *dq.stride()[:3],
+            nheads, seqlen_q, padded_q, head_dim, padded_dim(head_dim), _ROWS,
+        ),
     )  # fmt: skip
+
+
+def after(recipe: Recipe, rows: RowBuffers, dq: torch.Tensor) -> None:
+    """Rounds the sums into dq: the last stride 1, an address that 16 bytes divide."""
+    assert rows.dq is not None
+    recipe.launch(_after, (), rows.dq, dq)

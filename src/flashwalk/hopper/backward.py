@@ -27,7 +27,6 @@ A small kernel before computes delta and empties dQ; one after rounds it.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
 
 import math
-from typing import NamedTuple
 
 import torch
 from triton.experimental import gluon
@@ -39,9 +38,9 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
-from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from flashwalk.hopper import around, host
+from flashwalk.hopper.backward_host import Tile, prepare
 from flashwalk.hopper.backward_problem import (
     BATCH,
     BLOCK,
@@ -52,7 +51,6 @@ from flashwalk.hopper.backward_problem import (
     NUMBER,
     QUERIES,
     ROW,
-    TILE,
     Exchange,
     KeyTile,
     Problem,
@@ -65,7 +63,8 @@ from flashwalk.hopper.backward_problem import (
 from flashwalk.hopper.backward_roles import dq_tiles, load_tiles
 from flashwalk.hopper.backward_wide import launch as launch_wide
 from flashwalk.hopper.pipeline import as_matrix
-from flashwalk.hopper.schedule import KeyTiling, keep_for_graphs, records_on_device
+from flashwalk.hopper.schedule import keep_for_graphs
+from flashwalk.signature import BackwardSignature
 
 LN_2 = gl.constexpr(math.log(2))
 
@@ -298,34 +297,12 @@ def _attn_bwd(
     # fmt: on
 
 
-class Tile(NamedTuple):
-    """How a launch is made up: slots for Q and dO, and whether a warpgroup does
-    nothing but dQ."""
-
-    stages: int
-    helper: bool
-
-
 # The largest head dim of each entry; None: two kernels, in `backward_wide`.
 TILES = {
     64: Tile(stages=3, helper=True),
     128: Tile(stages=2, helper=False),
     256: None,
 }
-# Key heads whose Q and dO stay in L2 together: a few, measured.
-_HEADS_AT_ONCE = 4
-
-
-def describe_sums(sums: torch.Tensor) -> TensorDescriptor:
-    """dQ's sums to the TMA: one matrix, since a head's rows are whole blocks."""
-    matrix = sums.flatten(0, 2)
-    block = [QUERIES.value, 64]
-    layout = gl.NVMMASharedLayout.get_default_for(block, gl.float32)
-    return TensorDescriptor(
-        matrix, list(matrix.shape), [*matrix.stride()], block, layout
-    )
-
-
 def launch(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -347,53 +324,22 @@ def launch(
     k, v, dk, dv: (batch, nheads_k, seqlen_k, head_dim); lse and dlse, the
     gradient of lse or None: (batch, nheads, seqlen_q), fp32, contiguous.
     """
-    batch, nheads, seqlen_q, head_dim = q.shape
-    nheads_k, seqlen_k = k.shape[1:3]
-    padded_dim = host.padded_dim(head_dim)
-    tile = TILES[padded_dim]
+    tile = TILES[host.padded_dim(q.shape[3])]
     if tile is None:
         launch_wide(
             q, k, v, out, lse, do, dlse, dq, dk, dv,
             causal=causal, softmax_scale=softmax_scale,
         )  # fmt: skip
         return
-    keys_after = seqlen_k - seqlen_q
-    masked_blocks = 1
-    if causal:
-        # The diagonal of a tile's square crosses one more where it is not aligned.
-        masked_blocks = TILE.value // QUERIES.value + (keys_after % QUERIES.value != 0)
-    query_blocks = max(-(-seqlen_q // QUERIES.value), masked_blocks)
-    tiling = KeyTiling(
-        heads=batch * nheads_k,
-        nheads_k=nheads_k,
-        group_size=nheads // nheads_k,
-        query_blocks=query_blocks,
-        seqlen_k=seqlen_k,
-        block_m=QUERIES.value,
-        block_n=TILE.value,
-        keys_after=keys_after if causal else None,
-        masked_blocks=masked_blocks,
-        heads_at_once=_HEADS_AT_ONCE,
-    )
-    thread_blocks = min(
-        host.multiprocessors(q.device), tiling.heads * tiling.tiles_per_head
-    )
-    lists = records_on_device(tiling, thread_blocks, q.device)
-    keep_for_graphs(lists)
-    rows = around.before(out, do, lse, dlse, query_blocks * QUERIES.value, padded_dim)
-    assert rows.dq is not None  # it was asked for
-    _attn_bwd[(thread_blocks,)](
-        *(host.describe(x, QUERIES.value, padded_dim) for x in (q, k, v, do)),
-        host.describe_line(rows.lse, QUERIES.value),
-        host.describe_line(rows.delta, QUERIES.value),
-        *(host.describe(x, KEYS.value, padded_dim) for x in (dk, dv)),
-        describe_sums(rows.dq),
-        *lists,
-        nheads // nheads_k, seqlen_k, keys_after, softmax_scale * math.log2(math.e),
-        HEAD_DIM=padded_dim, STAGES=tile.stages, HELPER=tile.helper, CAUSAL=causal,
-        MASKED_BLOCKS=masked_blocks,
-        MASK_ALL=not causal and seqlen_k % TILE.value != 0,
-        THREE_QUARTERS=host.has_empty_quarter(head_dim),
-        num_warps=4,
+    launches = prepare(
+        BackwardSignature.of(q, k, v, out, do, dq, dk, dv),
+        dlse is not None, causal, softmax_scale, tile,
     )  # fmt: skip
-    around.after(rows.dq, dq, softmax_scale)
+    keep_for_graphs(launches)
+    rows = around.allocate(out, launches.padded_q, launches.padded_dim)
+    assert rows.dq is not None  # it was asked for
+    around.before(launches.before, out, do, lse, dlse, rows)
+    launches.keys.launch(
+        _attn_bwd, (q, k, v, do, rows.lse, rows.delta, dk, dv, rows.dq)
+    )
+    around.after(launches.queries, rows, dq)

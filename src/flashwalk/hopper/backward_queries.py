@@ -24,13 +24,9 @@ from triton.language.core import _aggregate as aggregate
 
 from flashwalk.hopper import host
 from flashwalk.hopper.around import RowBuffers
+from flashwalk.hopper.backward_host import thread_blocks
 from flashwalk.hopper.pipeline import make_ring
-from flashwalk.hopper.schedule import (
-    QueryTiling,
-    heads_in_l2,
-    keep_for_graphs,
-    records_on_device,
-)
+from flashwalk.hopper.schedule import QueryTiling, heads_in_l2, records_on_device
 
 ROWS = gl.constexpr(64)  # queries of a warpgroup
 BLOCK_N = gl.constexpr(64)
@@ -235,18 +231,17 @@ def _attn_bwd_dq(
     # fmt: on
 
 
-def launch_dq(
+def prepare_dq(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
     do: torch.Tensor,
-    rows: RowBuffers,
     dq: torch.Tensor,
-    *,
+    device: torch.device,
     causal: bool,
     softmax_scale: float,
-) -> None:
-    """Fills `dq`, contiguous. rows: lse and delta, of whole tiles of 128 queries."""
+) -> host.Recipe:
+    """The launch that fills dq; of the tensors only shapes and strides count."""
     batch, nheads, seqlen_q, head_dim = q.shape
     nheads_k, seqlen_k = k.shape[1:3]
     padded_dim = host.padded_dim(head_dim)
@@ -264,17 +259,28 @@ def launch_dq(
         if causal
         else 1,
     )
-    thread_blocks = min(
-        host.multiprocessors(q.device), tiling.heads * tiling.tiles_per_head
-    )
-    lists = records_on_device(tiling, thread_blocks, q.device)
-    keep_for_graphs(lists)
-    _attn_bwd_dq[(thread_blocks,)](
-        *(host.describe(x, ROWS.value, padded_dim) for x in (q, k, v, do, dq)),
-        rows.lse, rows.delta, *lists,
-        seqlen_k, keys_after, softmax_scale * math.log2(math.e),
-        HEAD_DIM=padded_dim, CAUSAL=causal,
-        MASK=causal or seqlen_k % BLOCK_N.value != 0,
-        MASK_ALL=causal and keys_after % BLOCK_N.value != 0,
-        num_warps=4,
+    blocks = thread_blocks(tiling.heads * tiling.tiles_per_head, device)
+    return host.Recipe(
+        (blocks, 1, 1),
+        tuple(host.describe(x, ROWS.value, padded_dim) for x in (q, k, v, do, dq)),
+        (
+            *records_on_device(tiling, blocks, device),
+            seqlen_k, keys_after, softmax_scale * math.log2(math.e),
+            padded_dim, causal,
+            causal or seqlen_k % BLOCK_N.value != 0,
+            causal and keys_after % BLOCK_N.value != 0,
+        ),
     )  # fmt: skip
+
+
+def launch_dq(
+    recipe: host.Recipe,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    do: torch.Tensor,
+    rows: RowBuffers,
+    dq: torch.Tensor,
+) -> None:
+    """Fills `dq`. rows: lse and delta, of whole tiles of 128 queries."""
+    recipe.launch(_attn_bwd_dq, (q, k, v, do, dq), rows.lse, rows.delta)

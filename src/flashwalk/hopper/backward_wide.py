@@ -18,6 +18,7 @@ dQ: `backward_queries`.
 # Triton's types are not annotations: mypy checks the launcher alone.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
 
+import functools
 import math
 
 import torch
@@ -33,6 +34,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from triton.language.core import _aggregate as aggregate
 
 from flashwalk.hopper import around, host
+from flashwalk.hopper.backward_host import Launches, key_tiling, thread_blocks
 from flashwalk.hopper.backward_problem import (
     BATCH,
     BLOCK,
@@ -47,10 +49,11 @@ from flashwalk.hopper.backward_problem import (
     QueryRing,
     barriers,
 )
-from flashwalk.hopper.backward_queries import launch_dq
+from flashwalk.hopper.backward_queries import launch_dq, prepare_dq
 from flashwalk.hopper.backward_roles import load_tiles
 from flashwalk.hopper.pipeline import as_matrix
-from flashwalk.hopper.schedule import KeyTiling, keep_for_graphs, records_on_device
+from flashwalk.hopper.schedule import keep_for_graphs, records_on_device
+from flashwalk.signature import BackwardSignature
 
 LN_2 = gl.constexpr(math.log(2))
 STAGES = gl.constexpr(2)
@@ -249,10 +252,6 @@ def _attn_bwd_dkdv(
     # fmt: on
 
 
-# Key heads whose Q and dO stay in L2 together.
-_HEADS_AT_ONCE = 4
-
-
 def launch(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -269,42 +268,57 @@ def launch(
     softmax_scale: float,
 ) -> None:
     """Fills `dq`, `dk` and `dv`: as `backward.launch`, for head dims up to 256."""
-    batch, nheads, seqlen_q, head_dim = q.shape
-    nheads_k, seqlen_k = k.shape[1:3]
+    launches = prepare(
+        BackwardSignature.of(q, k, v, out, do, dq, dk, dv),
+        dlse is not None, causal, softmax_scale,
+    )  # fmt: skip
+    keep_for_graphs(launches)
+    rows = around.allocate(out, launches.padded_q, launches.padded_dim, sums=False)
+    around.before(launches.before, out, do, lse, dlse, rows)
+    moved = (q, k, v, do, rows.lse, rows.delta, dk, dv)
+    launches.keys.launch(_attn_bwd_dkdv, moved)
+    launch_dq(launches.queries, q, k, v, do, rows, dq)
+
+
+@functools.lru_cache(maxsize=256)
+def prepare(
+    signature: BackwardSignature, has_dlse: bool, causal: bool, softmax_scale: float
+) -> Launches:
+    """What `launch` launches."""
+    q, k, v, out, do, dq, dk, dv = signature.tensors()
+    device = signature.forward.device
+    seqlen_k, head_dim = k.shape[2:]
     padded_dim = host.padded_dim(head_dim)
-    keys_after = seqlen_k - seqlen_q
+    keys_after = seqlen_k - q.shape[2]
     masked_blocks = 1 + (causal and keys_after % QUERIES.value != 0)
     # An even number of blocks: the kernel for dQ takes two at once.
-    query_blocks = 2 * -(-seqlen_q // (2 * QUERIES.value))
-    tiling = KeyTiling(
-        heads=batch * nheads_k,
-        nheads_k=nheads_k,
-        group_size=nheads // nheads_k,
-        query_blocks=query_blocks,
-        seqlen_k=seqlen_k,
-        block_m=QUERIES.value,
-        block_n=KEYS.value,
-        keys_after=keys_after if causal else None,
-        masked_blocks=masked_blocks,
-        heads_at_once=_HEADS_AT_ONCE,
-    )
-    thread_blocks = min(
-        host.multiprocessors(q.device), tiling.heads * tiling.tiles_per_head
-    )
-    lists = records_on_device(tiling, thread_blocks, q.device)
-    keep_for_graphs(lists)
-    rows = around.before(
-        out, do, lse, dlse, query_blocks * QUERIES.value, padded_dim, sums=False
-    )
-    _attn_bwd_dkdv[(thread_blocks,)](
-        *(host.describe(x, QUERIES.value, padded_dim) for x in (q, k, v, do)),
-        host.describe_line(rows.lse, QUERIES.value),
-        host.describe_line(rows.delta, QUERIES.value),
-        *(host.describe(x, KEYS.value, padded_dim) for x in (dk, dv)),
-        *lists,
-        nheads // nheads_k, seqlen_k, keys_after, softmax_scale * math.log2(math.e),
-        HEAD_DIM=padded_dim, CAUSAL=causal, MASKED_BLOCKS=masked_blocks,
-        MASK_ALL=not causal and seqlen_k % KEYS.value != 0,
-        num_warps=4,
+    query_blocks = 2 * -(-q.shape[2] // (2 * QUERIES.value))
+    tiling = key_tiling(
+        q, k, causal,
+        block_n=KEYS.value, query_blocks=query_blocks, masked_blocks=masked_blocks,
     )  # fmt: skip
-    launch_dq(q, k, v, do, rows, dq, causal=causal, softmax_scale=softmax_scale)
+    blocks = thread_blocks(tiling.heads * tiling.tiles_per_head, device)
+    rows = around.allocate(out, query_blocks * QUERIES.value, padded_dim, sums=False)
+    keys = host.Recipe(
+        (blocks, 1, 1),
+        (
+            *(host.describe(x, QUERIES.value, padded_dim) for x in (q, k, v, do)),
+            host.describe_line(rows.lse, QUERIES.value),
+            host.describe_line(rows.delta, QUERIES.value),
+            *(host.describe(x, KEYS.value, padded_dim) for x in (dk, dv)),
+        ),
+        (
+            *records_on_device(tiling, blocks, device),
+            tiling.group_size, seqlen_k, keys_after,
+            softmax_scale * math.log2(math.e),
+            padded_dim, causal, masked_blocks,
+            not causal and seqlen_k % KEYS.value != 0,
+        ),
+    )  # fmt: skip
+    return Launches(
+        around.prepare_before(out, do, rows, has_dlse),
+        keys,
+        prepare_dq(q, k, v, do, dq, device, causal, softmax_scale),
+        query_blocks * QUERIES.value,
+        padded_dim,
+    )

@@ -364,7 +364,7 @@ def prepare(
         host.multiprocessors(signature.device), tiling.heads * tiling.tiles_per_head
     )
     return host.Recipe(
-        thread_blocks,
+        (thread_blocks, 1, 1),
         (
             host.describe(q, ROWS.value, padded_dim),
             host.describe(k, tile.block_n, padded_dim),

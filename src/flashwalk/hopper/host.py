@@ -26,27 +26,25 @@ class Recipe:
     tensors, in the kernel's order. kernel: as compiled at the first launch.
     """
 
-    thread_blocks: int
+    grid: tuple[int, int, int]
     descriptors: tuple[TensorDescriptor, ...]
     arguments: tuple[Any, ...]
     kernel: Any = None
 
     def launch(
-        self, function: Any, tensors: tuple[torch.Tensor, ...], lse: torch.Tensor
+        self, function: Any, moved: tuple[torch.Tensor, ...], *others: torch.Tensor
     ) -> None:
-        """Launches the Gluon function, on the descriptors of `tensors`, and lse.
+        """Launches the kernel on the descriptors of `moved`, and on `others`.
 
         Triton finds the compiled kernel by all arguments anew in each call; a
         recipe has one, and hands them to it.
         """
-        arguments = (
-            *map(described_as, self.descriptors, tensors), lse, *self.arguments
-        )  # fmt: skip
-        grid = (self.thread_blocks, 1, 1)
+        described = map(described_as, self.descriptors, moved)
+        arguments = (*described, *others, *self.arguments)
         if self.kernel is None:
-            self.kernel = function[grid](*arguments, num_warps=4)
+            self.kernel = function[self.grid](*arguments, num_warps=4)
         else:
-            self.kernel[grid](*arguments)
+            self.kernel[self.grid](*arguments)
 
 
 def refusal(
