@@ -103,7 +103,7 @@ def choose(
         return Choice("portable", f"the GPU is sm_{generation}, not sm_9.0 (Hopper)")
     if isinstance(hopper := _hopper(), str):
         return Choice("portable", hopper)
-    tiles = q.shape[0] * q.shape[1] * triton.cdiv(q.shape[2], _ROWS_OF_A_TILE)
+    tiles = q.shape[0] * q.shape[1] * -(-q.shape[2] // _ROWS_OF_A_TILE)
     if tiles > _MAX_TILES:
         return Choice("portable", f"{tiles} tiles are too many to plan on the host")
     refusal = _refusal(Signature.of(q, k, v), softmax_scale)
@@ -165,7 +165,7 @@ def choose_backward(
         return Choice("portable", f"the Hopper kernel's head_dim ends at {limit}")
     if q.shape[2] > _MAX_QUERIES:
         return Choice("portable", f"the Hopper kernel's queries end at {_MAX_QUERIES}")
-    tiles = k.shape[0] * k.shape[1] * triton.cdiv(k.shape[2], _ROWS_OF_A_TILE)
+    tiles = k.shape[0] * k.shape[1] * -(-k.shape[2] // _ROWS_OF_A_TILE)
     if tiles > _MAX_TILES:
         return Choice("portable", f"{tiles} tiles are too many to plan on the host")
     return Choice("hopper", "16 bits on Hopper, in rows that the TMA can read")
@@ -229,7 +229,8 @@ def _launch_hopper_backward(
     """Gives the kernel what it takes: a do for the TMA, and all three gradients."""
     hopper = _hopper("backward")
     assert not isinstance(hopper, str)
-    if do.stride(-1) != 1 or hopper.host.refusal(do, do, do, softmax_scale):
+    refusal = _refusal(Signature.of(do, do, do), softmax_scale)
+    if do.stride(-1) != 1 or refusal or hopper.host.misaligned(do, do, do):
         do = do.clone(memory_format=torch.contiguous_format)
     if dlse is not None:
         # The lse of a row that sees no key depends on nothing.
