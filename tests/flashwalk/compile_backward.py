@@ -9,13 +9,9 @@ passes the arguments, and only its last step is replaced.
 import contextlib
 import io
 import json
-import os
 import re
 import sys
-import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from types import ModuleType
 from typing import NamedTuple
 
@@ -24,11 +20,10 @@ from compile_sm90 import (
     DTYPES,
     HEAD_DIMS,
     LAYOUTS,
-    WORKERS,
-    Warmup,
+    compile_all,
     make_tensor,
     number,
-    prepare_worker,
+    standing_in,
 )
 
 from flashwalk import backward, delta, dropout
@@ -55,28 +50,6 @@ class Case(NamedTuple):
     layout: str
 
 
-class Skipped:
-    """Takes a kernel's place in its module: does nothing."""
-
-    def __getitem__(self, grid):
-        return lambda *args, **kwargs: None
-
-
-@contextlib.contextmanager
-def standing_in(name: str):
-    """One kernel's Warmup, in its place; the others are skipped."""
-    places = set(KERNELS.values())
-    kernels = {place: getattr(*place) for place in places}
-    warmup = Warmup(kernels[KERNELS[name]])
-    try:
-        for place in places:
-            setattr(*place, warmup if place == KERNELS[name] else Skipped())
-        yield warmup
-    finally:
-        for place, kernel in kernels.items():
-            setattr(*place, kernel)
-
-
 def launch(case: Case) -> None:
     """Launches the forward with dropout, or the backward, on the case's tensors."""
     q = make_tensor(case, nheads=16, seqlen=4096)
@@ -97,7 +70,10 @@ def launch(case: Case) -> None:
 def compile_case(case: Case) -> dict:
     """Compiles one case; returns it with the registers, spills and warnings."""
     log = io.StringIO()
-    with standing_in(case.kernel) as warmup, contextlib.redirect_stdout(log):
+    with (
+        standing_in(KERNELS[case.kernel], KERNELS.values()) as warmup,
+        contextlib.redirect_stdout(log),
+    ):
         launch(case)
     text = log.getvalue()
     return case._asdict() | {
@@ -139,16 +115,8 @@ def cases_of(kernel: str) -> list[Case]:
 
 def main() -> None:
     """Compiles every case in use of the kernels named; prints a JSON list."""
-    if os.environ.get("TRITON_INTERPRET"):
-        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
     cases = [case for name in sys.argv[1:] for case in cases_of(name)]
-    with (
-        tempfile.TemporaryDirectory() as cache_dir,
-        ProcessPoolExecutor(
-            WORKERS, get_context("spawn"), prepare_worker, (cache_dir,)
-        ) as pool,
-    ):
-        print(json.dumps(list(pool.map(compile_case, cases))))
+    print(json.dumps(compile_all(cases, compile_case)))
 
 
 if __name__ == "__main__":

@@ -7,16 +7,12 @@ passes the arguments, and only its last step is replaced.
 import contextlib
 import io
 import json
-import os
 import re
-import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import torch
-from compile_sm90 import WORKERS, Warmup, prepare_worker
+from compile_sm90 import Skipped, compile_all, standing_in
 
 HEAD_DIMS = (64, 128, 256)
 # Lengths that tiles divide, and lengths that none divides: other masks.
@@ -61,26 +57,27 @@ def compile_case(case: Case) -> list[dict]:
         module.keep_for_graphs = lambda holder: None
     host.multiprocessors = lambda device: 132
     # The small kernels before and after are not what is asked about here.
-    backward.around._before = backward.around._after = Idle()
+    backward.around._before = backward.around._after = Skipped()
     found = []
     seqlen_q, seqlen_k = LENGTHS[case.lengths]
     q = torch.empty(2, 16, seqlen_q, case.head_dim, dtype=torch.bfloat16, device="meta")
     k = torch.empty(2, 4, seqlen_k, case.head_dim, dtype=torch.bfloat16, device="meta")
     lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="meta")
-    for name, (module, kernel) in KERNELS[case.head_dim].items():
+    places = {
+        name: (modules[module], kernel)
+        for name, (module, kernel) in KERNELS[case.head_dim].items()
+    }
+    for name, place in places.items():
         log = io.StringIO()
-        with contextlib.ExitStack() as stack:
-            for other, (where, of) in KERNELS[case.head_dim].items():
-                real = getattr(modules[where], of)
-                stack.callback(setattr, modules[where], of, real)
-                setattr(modules[where], of, Warmup(real) if other == name else Idle())
-            stack.enter_context(contextlib.redirect_stdout(log))
+        with (
+            standing_in(place, places.values()) as warmup,
+            contextlib.redirect_stdout(log),
+        ):
             backward.launch(
                 *(q, k, k, q, lse, q, lse, q, k, k),
                 causal=case.causal,
                 softmax_scale=0.125,
             )
-            compiled = getattr(modules[module], kernel).compiled
         spills = map(int, re.findall(r"(\d+) bytes spill", log.getvalue()))
         found.append(
             case._asdict()
@@ -88,31 +85,16 @@ def compile_case(case: Case) -> list[dict]:
                 "kernel": name,
                 "spill_bytes": sum(spills),
                 "warnings": re.findall(r".*\bC75\d\d\b.*", log.getvalue()),
-                "shared_bytes": compiled.metadata.shared,
+                "shared_bytes": warmup.compiled.metadata.shared,
             }
         )
     return found
 
 
-class Idle:
-    """Takes a kernel's place: does nothing."""
-
-    def __getitem__(self, grid):
-        return lambda *args, **kwargs: None
-
-
 def main() -> None:
     """Compiles every case and prints a JSON list."""
-    if os.environ.get("TRITON_INTERPRET"):
-        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
     cases = [Case(*c) for c in product(HEAD_DIMS, (False, True), LENGTHS)]
-    with (
-        tempfile.TemporaryDirectory() as cache_dir,
-        ProcessPoolExecutor(
-            WORKERS, get_context("spawn"), prepare_worker, (cache_dir,)
-        ) as pool,
-    ):
-        print(json.dumps([x for found in pool.map(compile_case, cases) for x in found]))
+    print(json.dumps([x for found in compile_all(cases, compile_case) for x in found]))
 
 
 if __name__ == "__main__":

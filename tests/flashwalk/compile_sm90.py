@@ -12,6 +12,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -77,6 +78,27 @@ class Warmup:
             self.compiled = self.kernel.warmup(*args, grid=grid, **kwargs)
 
         return compile_only
+
+
+class Skipped:
+    """Takes a kernel's place in its module: does nothing."""
+
+    def __getitem__(self, grid):
+        return lambda *args, **kwargs: None
+
+
+@contextlib.contextmanager
+def standing_in(place: tuple, places: Iterable[tuple]):
+    """The Warmup of the kernel at one place, (module, name); the others do nothing."""
+    kernels = {each: getattr(*each) for each in places}
+    warmup = Warmup(kernels[place])
+    try:
+        for each in kernels:
+            setattr(*each, warmup if each == place else Skipped())
+        yield warmup
+    finally:
+        for each, kernel in kernels.items():
+            setattr(*each, kernel)
 
 
 def make_tensor(case: Case, nheads: int, seqlen: int) -> torch.Tensor:
@@ -149,6 +171,19 @@ def prepare_worker(cache_dir: str) -> None:
     triton.knobs.cache.dir = cache_dir
 
 
+def compile_all(cases: list, compile_case: Callable) -> list:
+    """compile_case of each case, in their order, by a few processes."""
+    if os.environ.get("TRITON_INTERPRET"):
+        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
+    with (
+        tempfile.TemporaryDirectory() as cache_dir,
+        ProcessPoolExecutor(
+            WORKERS, get_context("spawn"), prepare_worker, (cache_dir,)
+        ) as pool,
+    ):
+        return list(pool.map(compile_case, cases))
+
+
 def rung_cases() -> list[Case]:
     """What is compiled of the rungs above the first."""
     masks = (False, True)
@@ -163,19 +198,11 @@ def rung_cases() -> list[Case]:
 
 def main() -> None:
     """Compiles every case in use and prints a JSON list."""
-    if os.environ.get("TRITON_INTERPRET"):
-        raise SystemExit("unset TRITON_INTERPRET: nothing compiles under it")
     cases = [Case(*c) for c in product(DTYPES, HEAD_DIMS, (False, True), LAYOUTS)]
     # bf16 has fp16's tiles and instructions: its two main layouts are enough.
     cases = [c for c in cases if c.dtype != "bf16" or c.layout in LAYOUTS[:2]]
     cases += rung_cases()
-    with (
-        tempfile.TemporaryDirectory() as cache_dir,
-        ProcessPoolExecutor(
-            WORKERS, get_context("spawn"), prepare_worker, (cache_dir,)
-        ) as pool,
-    ):
-        print(json.dumps(list(pool.map(compile_case, cases))))
+    print(json.dumps(compile_all(cases, compile_case)))
 
 
 if __name__ == "__main__":

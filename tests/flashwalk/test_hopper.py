@@ -3,15 +3,13 @@
 import math
 import random
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from accuracy import check, judge, run
 from problems import random_problem
+from sanitizer import NEEDS_SANITIZER, sanitized
 
 from flashwalk import attention
 
@@ -145,33 +143,12 @@ def test_a_graph_of_a_shape_that_is_new(device):
             attention(p.q, p.k, p.v)
 
 
-def sanitizer() -> str | None:
-    """NVIDIA's compute-sanitizer, where there is one."""
-    places = sorted(Path("/usr/local").glob("cuda*/bin/compute-sanitizer"))
-    return shutil.which("compute-sanitizer") or (str(places[-1]) if places else None)
-
-
-def sanitized(tool: str) -> str:
-    """What the sanitizer says of small launches of the kernel."""
-    program = Path(__file__).with_name("small_launches.py")
-    done = subprocess.run(
-        [sanitizer(), "--tool", tool, sys.executable, program],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "COMPUTE-SANITIZER" in done.stdout
-    return done.stdout
-
-
-NEEDS_SANITIZER = pytest.mark.skipif(
-    sanitizer() is None, reason="compute-sanitizer is not installed"
-)
+SMALL_LAUNCHES = Path(__file__).with_name("small_launches.py")
 
 
 @NEEDS_SANITIZER
 def test_memcheck_finds_nothing():
-    assert "ERROR SUMMARY: 0 errors" in sanitized("memcheck")
+    assert "ERROR SUMMARY: 0 errors" in sanitized("memcheck", SMALL_LAUNCHES)
 
 
 @NEEDS_SANITIZER
@@ -183,7 +160,7 @@ def test_racecheck_finds_nothing_in_our_roles(hopper):
     waits = lines.index("def _attn_fwd(") + 1
     roles = next(n for n, line in enumerate(lines) if "# [roles]" in line)
     hands_out = {waits, *range(roles, roles + lines[roles:].index("    # fmt: on"))}
-    report = sanitized("racecheck")
+    report = sanitized("racecheck", SMALL_LAUNCHES)
     assert "RACECHECK SUMMARY" in report
     places = re.findall(r"(Read|Write) access at .* in forward\.py:(\d+)", report)
     # What names no line, or another file, could be ours.

@@ -4,7 +4,6 @@ import json
 import math
 import os
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import torch
 from gradients import Case, Gradients, judge, with_gradient
 from problems import random_problem
+from sanitizer import NEEDS_SANITIZER, sanitized
 
 from flashwalk import forward
 from flashwalk.hopper.schedule import KeyTiling, QueryTiling
@@ -294,20 +294,8 @@ def test_cuda_graph(hopper, device, head_dim, causal):
     judge(case, gradients)
 
 
-def sanitizer() -> str | None:
-    """NVIDIA's compute-sanitizer, where there is one."""
-    places = sorted(Path("/usr/local").glob("cuda*/bin/compute-sanitizer"))
-    return shutil.which("compute-sanitizer") or (str(places[-1]) if places else None)
-
-
 @NEEDS_HOPPER
-@pytest.mark.skipif(sanitizer() is None, reason="compute-sanitizer is not installed")
+@NEEDS_SANITIZER
 def test_memcheck_finds_nothing():
     program = Path(__file__).with_name("small_backward_launches.py")
-    done = subprocess.run(
-        [sanitizer(), "--tool", "memcheck", sys.executable, program],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "ERROR SUMMARY: 0 errors" in done.stdout
+    assert "ERROR SUMMARY: 0 errors" in sanitized("memcheck", program)

@@ -26,8 +26,6 @@ A small kernel before computes delta and empties dQ; one after rounds it.
 # Triton's types are not annotations: mypy checks the launcher alone.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
 
-import math
-
 import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -48,6 +46,7 @@ from flashwalk.hopper.backward_problem import (
     HEAD_K,
     KEY,
     KEYS,
+    LN_2,
     NUMBER,
     QUERIES,
     ROW,
@@ -59,14 +58,13 @@ from flashwalk.hopper.backward_problem import (
     meet,
     multiply_transposed,
     tma_reduce_add,
+    without_hidden,
 )
 from flashwalk.hopper.backward_roles import dq_tiles, load_tiles
 from flashwalk.hopper.backward_wide import launch as launch_wide
 from flashwalk.hopper.pipeline import as_matrix
 from flashwalk.hopper.schedule import keep_for_graphs
 from flashwalk.signature import BackwardSignature
-
-LN_2 = gl.constexpr(math.log(2))
 
 
 @gluon.jit
@@ -103,12 +101,7 @@ def visit_block(
     # [weights] P again, from the one number a row that the forward kept.
     p = gl.exp2(s * problem.qk_scale - lse[None, :])
     if MASK:
-        keys = key + gl.arange(0, KEYS, layout=gl.SliceLayout(1, S))
-        visible = (keys < problem.seqlen_k)[:, None]
-        if problem.CAUSAL:
-            queries = query + gl.arange(0, QUERIES, layout=COLUMN)
-            visible = keys[:, None] <= queries[None, :] + problem.keys_after
-        p = gl.where(visible, p, 0.0)
+        p = without_hidden(p, key, query, problem)
     # [dv] dV += Pᵀ dO.
     p_16 = gl.convert_layout(p.to(ring.q.dtype), P)
     dv_next = warpgroup_mma(p_16, do, dv, is_async=True)

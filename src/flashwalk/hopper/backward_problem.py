@@ -3,6 +3,8 @@
 # Triton's types are not annotations.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc"
 
+import math
+
 from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -13,6 +15,7 @@ from triton.language.core import _aggregate as aggregate
 KEYS = gl.constexpr(64)  # keys of one warpgroup: the height of a wgmma
 QUERIES = gl.constexpr(64)  # queries of a block
 TILE = gl.constexpr(128)  # keys of a thread block
+LN_2 = gl.constexpr(math.log(2))
 
 
 @builtin
@@ -198,3 +201,16 @@ def multiply_transposed(x, y, zeros, problem):
         y = y.permute((1, 0))
         xy = warpgroup_mma(x, y, zeros, use_acc=False, is_async=True)
     return xy
+
+
+@gluon.jit
+def without_hidden(p, key, query, problem):
+    """Weights, keys by queries, with 0 where a query must not see a key."""
+    keys = key + gl.arange(0, p.shape[0], layout=gl.SliceLayout(1, p.type.layout))
+    visible = (keys < problem.seqlen_k)[:, None]
+    if problem.CAUSAL:
+        queries = query + gl.arange(
+            0, p.shape[1], layout=gl.SliceLayout(0, p.type.layout)
+        )
+        visible = keys[:, None] <= queries[None, :] + problem.keys_after
+    return gl.where(visible, p, 0.0)

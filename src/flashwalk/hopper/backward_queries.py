@@ -25,13 +25,13 @@ from triton.language.core import _aggregate as aggregate
 from flashwalk.hopper import host
 from flashwalk.hopper.around import RowBuffers
 from flashwalk.hopper.backward_host import thread_blocks
+from flashwalk.hopper.backward_problem import LN_2
 from flashwalk.hopper.pipeline import make_ring
 from flashwalk.hopper.schedule import QueryTiling, heads_in_l2, records_on_device
 
 ROWS = gl.constexpr(64)  # queries of a warpgroup
 BLOCK_N = gl.constexpr(64)
 GROUPS = gl.constexpr(2)
-LN_2 = gl.constexpr(math.log(2))
 # A tile's record, as `QueryTiling.record` writes it: batch, query head, key head, its
 # first row, there and in the buffers of rows; the blocks of keys that each of the two
 # warpgroups visits; and how many tiles the thread block had before.

@@ -42,12 +42,14 @@ from flashwalk.hopper.backward_problem import (
     HEAD_K,
     KEY,
     KEYS,
+    LN_2,
     NUMBER,
     QUERIES,
     KeyTile,
     Problem,
     QueryRing,
     barriers,
+    without_hidden,
 )
 from flashwalk.hopper.backward_queries import launch_dq, prepare_dq
 from flashwalk.hopper.backward_roles import load_tiles
@@ -55,7 +57,6 @@ from flashwalk.hopper.pipeline import as_matrix
 from flashwalk.hopper.schedule import keep_for_graphs, records_on_device
 from flashwalk.signature import BackwardSignature
 
-LN_2 = gl.constexpr(math.log(2))
 STAGES = gl.constexpr(2)
 
 
@@ -109,12 +110,7 @@ def visit_for_dv(
         ring.release(i - 1)
     p = gl.exp2(s * problem.qk_scale - lse[None, :])
     if MASK:
-        keys = key + gl.arange(0, KEYS, layout=gl.SliceLayout(1, S))
-        visible = (keys < problem.seqlen_k)[:, None]
-        if problem.CAUSAL:
-            queries = query + gl.arange(0, QUERIES, layout=COLUMN)
-            visible = keys[:, None] <= queries[None, :] + problem.keys_after
-        p = gl.where(visible, p, 0.0)
+        p = without_hidden(p, key, query, problem)
     weights.put(i, p)
     # [dv] dV += Pᵀ dO.
     mbarrier.wait(ring.do_full.index(slot), turn)
