@@ -14,7 +14,7 @@ memory in fp32. In which order it does so varies: dK and dV are bitwise equal
 between runs, dQ is not.
 
 - head dim 128: no registers are left for a third accumulating warpgroup, so each
-  of the two computes half of dQ's columns;
+  of the two computes half of dQ's columns; up to head dim 96, 64 and 32 of them;
 - head dim 64: a fourth warpgroup computes dQ and nothing else, and K and V of
   the scores live in registers;
 - head dim 256: two kernels and seven products, in `backward_wide` and
@@ -126,10 +126,11 @@ def visit_block(
         # [dq-dk] Both halves of dS are there; there are two slots, so nobody
         # overwrites what the other still reads.
         meet()
-        DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
-        dq_zeros = gl.zeros([QUERIES, 64], gl.float32, DQ)
-        k_0 = as_matrix(kv.k.index(0)).slice(ME * 64, 64, dim=1)
-        k_1 = as_matrix(kv.k.index(1)).slice(ME * 64, 64, dim=1)
+        COLUMNS: gl.constexpr = dq_desc.block_type.shape[1]
+        DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLUMNS, 16])
+        dq_zeros = gl.zeros([QUERIES, COLUMNS], gl.float32, DQ)
+        k_0 = as_matrix(kv.k.index(0)).slice(ME * 64, COLUMNS, dim=1)
+        k_1 = as_matrix(kv.k.index(1)).slice(ME * 64, COLUMNS, dim=1)
         ds_0 = exchange.ds.index(half).permute((1, 0))
         ds_1 = exchange.ds.index(half + 1).permute((1, 0))
         dq = warpgroup_mma(ds_0, k_0, dq_zeros, use_acc=False, is_async=True)
@@ -139,7 +140,9 @@ def visit_block(
         # [send-dq] dQ is staged and sent while dK is computed.
         dq = warpgroup_mma_wait(1, deps=[dq])
         tma.store_wait(0)
-        staged = exchange.dq.index(ME)
+        staged = exchange.dq.index(ME)._reinterpret(
+            gl.float32, dq_desc.block_type.shape, dq_desc.layout
+        )
         staged.store(dq)
         fence_async_shared()
         tma_reduce_add(dq_desc, [row, ME * 64], staged)
@@ -223,7 +226,7 @@ def key_tiles(dk_desc, dv_desc, dq_desc, ring, kv, exchange, problem, ME: gl.con
 ])
 def _attn_bwd(
     q_desc, k_desc, v_desc, do_desc, lse_desc, delta_desc,
-    dk_desc, dv_desc, dq_desc,
+    dk_desc, dv_desc, dq_desc, dq_last_desc,
     tiles_ptr, starts_ptr,
     group_size, seqlen_k, keys_after, qk_scale,
     HEAD_DIM: gl.constexpr, STAGES: gl.constexpr, HELPER: gl.constexpr,
@@ -284,7 +287,7 @@ def _attn_bwd(
                           ring, kv, problem)),
             (key_tiles, (dk_desc, dv_desc, dq_desc, ring, kv, exchange, problem,
                          gl.constexpr(0))),
-            (key_tiles, (dk_desc, dv_desc, dq_desc, ring, kv, exchange, problem,
+            (key_tiles, (dk_desc, dv_desc, dq_last_desc, ring, kv, exchange, problem,
                          gl.constexpr(1))),
         ], [4, 4], [240, 240])
     # fmt: on
@@ -333,6 +336,6 @@ def launch(
     assert rows.dq is not None  # it was asked for
     around.before(launches.before, out, do, lse, dlse, rows)
     launches.keys.launch(
-        _attn_bwd, (q, k, v, do, rows.lse, rows.delta, dk, dv, rows.dq)
+        _attn_bwd, (q, k, v, do, rows.lse, rows.delta, dk, dv, rows.dq, rows.dq)
     )
     around.after(launches.queries, rows, dq)

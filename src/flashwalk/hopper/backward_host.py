@@ -69,10 +69,13 @@ def thread_blocks(tiles: int, device: torch.device) -> int:
     return min(host.multiprocessors(device), tiles)
 
 
-def describe_sums(sums: torch.Tensor) -> TensorDescriptor:
-    """dQ's sums to the TMA: one matrix, since a head's rows are whole blocks."""
+def describe_sums(sums: torch.Tensor, columns: int) -> TensorDescriptor:
+    """dQ's sums to the TMA: one matrix, since a head's rows are whole blocks.
+
+    columns: of what is added at a time.
+    """
     matrix = sums.flatten(0, 2)
-    block = [QUERIES.value, 64]
+    block = [QUERIES.value, columns]
     layout = gl.NVMMASharedLayout.get_default_for(block, gl.float32)
     return TensorDescriptor(
         matrix, list(matrix.shape), [*matrix.stride()], block, layout
@@ -112,7 +115,8 @@ def prepare(
             host.describe_line(rows.lse, QUERIES.value),
             host.describe_line(rows.delta, QUERIES.value),
             *(host.describe(x, KEYS.value, padded_dim) for x in (dk, dv)),
-            describe_sums(rows.dq),
+            describe_sums(rows.dq, 64),
+            describe_sums(rows.dq, 32 if host.has_empty_quarter(head_dim) else 64),
         ),
         (
             *records_on_device(tiling, blocks, device),
