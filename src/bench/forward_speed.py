@@ -1,46 +1,23 @@
 """The jobs forward-d64, -d128, -d256 and -other: our forward beside others'.
 
-    python -m bench.forward_speed --head-dim 128
-    python -m bench.forward_speed --other
-
-One head dim a job, so that all that is compared is measured in one run. The sizes
-that no tile was chosen on stand in a job of their own, beside the fastest alone.
+python -m bench.forward_speed --head-dim 128
+python -m bench.forward_speed --other
 """
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 
-import torch
-
-from bench import job
+from bench import command, job
 from bench.accuracy import Judge, make_inputs
-from bench.cases import NHEADS, Case, forward_cases, other_cases
-from bench.implementations import IMPLEMENTATIONS, RIVALS, Implementation
-from bench.measure import Contender, Machine, cuda_machine, measure
-from bench.rows import Columns, Rows
+from bench.cases import Case
+from bench.implementations import IMPLEMENTATIONS, Implementation
+from bench.measure import Contender, Machine, measure
+from bench.rows import Columns
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--head-dim", type=int, choices=NHEADS)
-    which.add_argument("--other", action="store_true")
-    chosen = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("bench.forward_speed needs a CUDA device")
-    machine = cuda_machine()
-    cases = other_cases() if chosen.other else forward_cases(chosen.head_dim)
-    names = ("flashwalk", *RIVALS) if chosen.other else tuple(IMPLEMENTATIONS)
-    measure_one = partial(
-        measure_case,
-        implementations={name: IMPLEMENTATIONS[name] for name in names},
-        machine=machine,
-        device="cuda",
-    )
-    with Rows.open() as rows:
-        job.run(rows, cases, measure_one, columns, machine)
+    command.main("bench.forward_speed", IMPLEMENTATIONS, measure_case, columns)
 
 
 def measure_case(

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from bench import backward_speed, implementations_backward, job
+from bench import backward_speed, command, implementations_backward, job
 from bench.accuracy import WrongAnswer, causal_mask, make_inputs, naive_attention
 from bench.cases import SEEDS, Case, forward_cases, other_cases
 from bench.gradients import GradientJudge, Gradients, differentiated, make_do
@@ -124,7 +124,10 @@ def naive(case, inputs, do):
 def rows_of(cases, contenders):
     stream = io.StringIO()
     measure_one = partial(
-        backward_speed.measure_case, backwards=contenders, machine=MACHINE, device="cpu"
+        backward_speed.measure_case,
+        implementations=contenders,
+        machine=MACHINE,
+        device="cpu",
     )
     job.run(Rows(stream), cases, measure_one, backward_speed.columns, MACHINE)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -161,11 +164,11 @@ def test_on_sizes_that_nobody_tuned_on_there_are_ours_and_the_rivals(
     measured = []
 
     def run(rows, cases, measure_one, columns, machine):
-        measured.append((list(measure_one.keywords["backwards"]), cases))
+        measured.append((list(measure_one.keywords["implementations"]), cases))
 
     monkeypatch.setattr("sys.argv", ["backward_speed", *option])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(backward_speed, "cuda_machine", lambda: MACHINE)
+    monkeypatch.setattr(command, "cuda_machine", lambda: MACHINE)
     monkeypatch.setattr(job, "run", run)
     backward_speed.main()
     [(names, cases)] = measured
