@@ -256,7 +256,7 @@ class Tiles(NamedTuple):
 
 
 # The largest head dim of each entry, and its tiles. No entry spills registers
-# or serialises its matrix products on sm_90 (tests/flashwalk/test_compile.py).
+# or serialises its products on sm_90 (tests/flashwalk/test_backward_compile.py).
 _TILES_16_BIT = {
     64: Tiles(dkdv=Tile(64, 128, 8, 3), dq=Tile(128, 64, 8, 3)),
     128: Tiles(dkdv=Tile(64, 128, 8, 2), dq=Tile(128, 64, 8, 2)),
