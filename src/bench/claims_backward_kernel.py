@@ -241,9 +241,33 @@ def bad_rows() -> Iterator[Claim]:
         yield claim("bad-rows", found, mask_fault=name)
 
 
+ONE_HEAD: Edit = ("range(0, group_size * num_m_blocks)", "range(0, num_m_blocks)")
+
+
+def group_of_two() -> Iterator[Claim]:
+    """Two query heads, q = 1 and q = −1, on one key head; and the second forgotten."""
+    queries = (1.0, -1.0)
+    q = torch.tensor(queries).view(1, 2, 1, 1)
+    k, v, do = row(SCORES), row(VALUES), torch.ones_like(q)
+    heads = [softmax_backward([x * score for score in SCORES], VALUES) for x in queries]
+    right = gradients(backward, q, k, v, do)
+    wrong = gradients(backward_with(ONE_HEAD), q, k, v, do)
+    if not torch.equal(wrong.dq, right.dq):
+        raise ValueError("dq is said to stay right")
+    for index, keys in enumerate(zip(*heads, strict=True)):
+        dk, dv = (x[0, 0, index, 0].item() for x in (right.dk, right.dv))
+        summed = sum(x * key.ds for x, key in zip(queries, keys, strict=True))
+        agree(dk, summed, "dk and the sum over the group", 1e-5)
+        agree(dv, sum(key.weight for key in keys), "dv and the sum of weights", FP32)
+        dk_wrong, dv_wrong = (x[0, 0, index, 0].item() for x in (wrong.dk, wrong.dv))
+        found = {"dk": dk, "dk_wrong": dk_wrong, "dv": dv, "dv_wrong": dv_wrong}
+        yield claim("one-head-of-two", found, key=index)
+
+
 def kernel_claims() -> Iterator[Claim]:
     """The claims of this file."""
     yield from by_hand()
     yield from constants()
     yield from merged_in_training()
     yield from bad_rows()
+    yield from group_of_two()

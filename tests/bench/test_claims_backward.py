@@ -220,6 +220,18 @@ def test_a_broken_backward_stops_the_job(kernels, monkeypatch):
         list(kernels.by_hand())
 
 
+def test_a_forgotten_head_is_in_every_dk_and_dv(kernels):
+    for _, found in kernels.group_of_two():
+        assert abs(found["dk"] - found["dk_wrong"]) > 0.02
+        assert abs(found["dv"] - found["dv_wrong"]) > 0.02
+
+
+def test_a_forgotten_head_that_reaches_dq_stops_the_job(kernels, monkeypatch):
+    monkeypatch.setattr(kernels, "ONE_HEAD", ("dq = dq * softmax_scale", "dq = -dq"))
+    with pytest.raises(ValueError, match="dq is said to stay right"):
+        list(kernels.group_of_two())
+
+
 def test_text_that_is_not_there_is_refused(kernels):
     with pytest.raises(ValueError, match="0 of them, not one"):
         kernels.backward_with(("no such line", ""))
