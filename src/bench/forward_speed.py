@@ -1,7 +1,9 @@
 """The jobs forward-d64, -d128, -d256 and -other: our forward beside others'.
 
-python -m bench.forward_speed --head-dim 128
-python -m bench.forward_speed --other
+    python -m bench.forward_speed --head-dim 128
+    python -m bench.forward_speed --other
+
+One head dim a job: bench.command says why.
 """
 
 from collections.abc import Iterator, Mapping

@@ -299,6 +299,8 @@ TILES = {
     128: Tile(stages=2, helper=False),
     256: None,
 }
+
+
 def launch(
     q: torch.Tensor,
     k: torch.Tensor,
